@@ -27,7 +27,6 @@ title = "kills"
 [stack]
 {stack}
 [server.settings]
-innodb_log_file_size = "8M"
 innodb_buffer_pool_size = "32M"
 {settings}
 [workload]
@@ -113,7 +112,9 @@ STUDIES = {
     "server": lambda: study(
         sections='[server]\nallocator = ["system", "jemalloc"]\nnice = 3\nnuma = "interleave"\nionice = "idle"\n'
     ),
-    "server.encryption": lambda: study(f'{HERE}\nserver = "mysql-9"', "default_table_encryption = [false, true]"),
+    "server.encryption": lambda: study(
+        f'{HERE}\nserver = "mysql-9"', 'default_table_encryption = [false, true]\ninnodb_redo_log_capacity = "16M"'
+    ),
     "server.replica": lambda: study(
         f"{EMULATED}\n{SECOND}",
         "log_bin = true",
@@ -123,7 +124,7 @@ STUDIES = {
         f"{EMULATED}\n{SECOND}{THIRD}", sections='[server.cluster]\nmode = "galera"\ndisks = "second,third"\n'
     ),
     "workload.beside": lambda: study(
-        sections='[[workload.beside]]\nname = "backup"\nkind = ["dump", "alter"]\nstart = "100ms"\n'
+        sections='[[workload.beside]]\nname = "backup"\nkind = ["none", "dump"]\nstart = "100ms"\n'
     ),
     "workload.table_options": lambda: study(
         sections='table_options = ["ROW_FORMAT=COMPRESSED KEY_BLOCK_SIZE=8", "ROW_FORMAT=DYNAMIC"]\n'
@@ -209,6 +210,7 @@ def kills_of(name, count, rng, folder):
         after = look_alone(state)
         if undone or after != before:
             different.append({"not_undone": undone, "before": before, "after": after})
+            print(different[-1], file=sys.stderr, flush=True)  # at once, as a bench of hours may be ended
     return {"setting": name, "seconds_of_a_run": spans, **counts, "changes": kinds, "different": different}
 
 
