@@ -18,6 +18,7 @@ from pathlib import Path
 
 ROOT = Path(__file__).parents[2]
 PROGRAMS = ("dbdyno-load", "dbdyno-disk", "dbdyno-probe")
+BILLS = {"cargo-cyclonedx": "cargo install cargo-cyclonedx", "cyclonedx-py": "pip install cyclonedx-bom"}
 CHECKSUMS = "SHA256SUMS"  # as sha256sum --check reads it
 DATED = re.compile(r"^## \[([^\]]+)\] - (\d{4}-\d{2}-\d{2})$", re.MULTILINE)
 INSTALLED = Path("usr/lib/dbdyno")  # where the Debian package has its Python environment
@@ -87,6 +88,8 @@ def make_release(into: Path, machines: Sequence[Machine], say: Callable[[str], N
         raise ReleaseError(f"the version differs: {json.dumps(versions())}")
     if into.exists() and any(into.iterdir()):
         raise ReleaseError(f"{into} is not empty; name another folder")
+    if missing := [remedy for tool, remedy in BILLS.items() if shutil.which(tool) is None]:
+        raise ReleaseError(f"first: {'; '.join(missing)}")
     into.mkdir(parents=True, exist_ok=True)
     source = ROOT / "target/release-source"
     _unpack_commit(source)

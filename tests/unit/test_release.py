@@ -33,7 +33,7 @@ def test_a_run_of_each_released_version_is_kept():
     assert without_kept_run(["0.1.0", "9.9.9"], KEPT) == ["9.9.9"]
 
 
-def test_a_release_is_refused_with_the_remedy(tmp_path):
+def test_a_release_is_refused_with_the_remedy(tmp_path, monkeypatch):
     (tmp_path / "there").write_text("")
     with pytest.raises(ReleaseError, match="is not empty; name another folder"):
         make_release(tmp_path, [machine for machine in MACHINES if not machine.missing_tools()], print)
@@ -41,6 +41,9 @@ def test_a_release_is_refused_with_the_remedy(tmp_path):
     strange = Machine("riscv99", "riscv99", "riscv99-linux-gnu-")
     with pytest.raises(ReleaseError, match=r"rustup target add riscv99-unknown.*apt-get install gcc-riscv99-linux-gnu"):
         make_release(tmp_path / "new", [strange], print)
+    monkeypatch.setenv("PATH", str(tmp_path))
+    with pytest.raises(ReleaseError, match="cargo install cargo-cyclonedx; pip install cyclonedx-bom"):
+        make_release(tmp_path / "new", [], print)
     assert not (tmp_path / "new").exists()
 
 

@@ -95,7 +95,7 @@ class Debian:
                 mirror = "security mirror" if kind == "security" else "mirror"
                 raise HostError(
                     f"apt's sources on this host name no Debian {mirror}, which {self.coordinates} comes from; "
-                    "use a host of Debian, or unpack the package yourself and name its folder in the study"
+                    "on Debian run apt-get update, else unpack the package yourself and name its folder in the study"
                 )
             lines.append(f"deb {signed}{mirrors[kind]} {suite} main\n")
         return "".join(lines)
