@@ -172,11 +172,13 @@ def test_the_largest_study_is_read_no_slower_by_the_treatment_than_a_small_one(w
         levels = ", ".join(map(str, range(count)))
         path = write_study((DEVICE, 'device = "ideal"'), ('baseline = { device = "hdd-7200" }\n', ""),
                            ("innodb_buffer_pool_size", f"x = [{levels}]\ninnodb_buffer_pool_size"))  # fmt: skip
-        began = time.thread_time()
-        load_study(path)
-        return (time.thread_time() - began) / count
+        spent = []
+        for _ in range(3):  # the least of them is what others on this host add least to
+            began = time.thread_time()
+            load_study(path)
+            spent.append(time.thread_time() - began)
+        return min(spent) / count
 
-    seconds(2)
     assert seconds(TREATMENTS_MAX) < 4 * seconds(TREATMENTS_MAX // 8)
 
 
