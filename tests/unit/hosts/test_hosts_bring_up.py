@@ -1,11 +1,14 @@
 """What hosts say is weighed before a cluster is made of it."""
 
+from contextlib import nullcontext
 from types import SimpleNamespace
 
 import pytest
 
 from dbdyno.errors import HostError
 from dbdyno.hosts import bring_up
+from dbdyno.hosts.bring_up import Restored, restore_hosts
+from dbdyno.hosts.frames import PutBack
 from dbdyno.hosts.inventory import read_inventory
 
 FILE = 'version = 1\n[host.a]\nssh = "a"\nroles = ["client"]\n'
@@ -29,3 +32,34 @@ def test_an_address_that_this_machine_does_not_have_is_not_its_own(placed, lie):
     with pytest.raises(HostError, match="set address in \\[cluster\\]") as error:
         placed(lie)
     assert f"h0 reports {lie or 'none'}" in str(error.value)
+
+
+@pytest.fixture
+def put_back(tmp_path, monkeypatch, state):  # noqa: ARG001  (where a cluster is known from)
+    """Have a host put itself back, for which a study may be waiting; return the outcome and what it was asked."""
+    (tmp_path / "hosts.toml").write_text(FILE)
+    inventory, asked = read_inventory(tmp_path / "hosts.toml"), []
+
+    def ask(question, *_):
+        asked.append(question["do"])
+        return PutBack(undone=[], whole=True, left_alone=[], over=True)
+
+    def do(verb, awaited):
+        monkeypatch.setattr(bring_up, "restore_kernel", lambda *_: ("", awaited))
+        monkeypatch.setattr(bring_up, "reach", lambda *_: nullcontext(SimpleNamespace(ask=ask)))
+        (outcome,) = verb(inventory)
+        return outcome, asked
+
+    return do
+
+
+def test_a_host_is_stopped_unless_a_study_waits_for_it(put_back):
+    def bring_down(inventory):
+        return bring_up.bring_down(inventory, lambda _: None)
+
+    assert put_back(bring_down, "a study waits") == (Restored("a", problem="a study waits"), [])
+    assert put_back(bring_down, "") == (Restored("a"), ["stop"])
+
+
+def test_a_host_is_restored_while_a_study_waits_for_it(put_back):
+    assert put_back(restore_hosts, "a study waits") == (Restored("a", left_alone=("a study waits",)), ["restore"])
