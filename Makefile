@@ -11,8 +11,8 @@ export PATH := $(HOME)/.cargo/bin:$(PATH)
 unexport PYTHONDONTWRITEBYTECODE
 RUST_SOURCES := $(shell find crates -name '*.rs' -o -name '*.toml') Cargo.toml Cargo.lock
 
-# Tests that run at once: most wait for a disk or a server, and Rust is compiled and tested meanwhile. What fails is run
-# once more alone, which is what counts; those marked `alone` run after all others, one by one.
+# Tests that run at once: most wait for a disk or a server, and Rust is compiled and tested meanwhile. Those marked
+# `alone` run after all others, one by one.
 WORKERS := 4
 RUST_TESTS := --locked --workspace
 
@@ -118,15 +118,14 @@ check-stub: .make/dev
 test-fast: .make/dev ## tests that need no root and no browser and do not take long: while working
 	$(PY) -m pytest -q -n 2 -m "not host and not browser and not simulation and not long"
 
-# Tests of Rust that run at once beside Python's, and which of them: the names of some, or all.
+# Tests of Rust that run at once beside Python's.
 # Clippy compiles them, and says meanwhile what `make check-rust` would: else all of it is analysed a second time.
 test-rust: export RUST_TEST_THREADS := 4
 test-rust: export RUSTC_WORKSPACE_WRAPPER := clippy-driver
 test-rust: export RUSTFLAGS := -D warnings
-test-rust: ONLY :=
 test-rust: .make/dev
 	cargo check --locked -p dbdyno-py
-	cargo test $(RUST_TESTS) --no-fail-fast $(if $(ONLY),-- --exact $(ONLY))
+	cargo test $(RUST_TESTS) --no-fail-fast
 
 test: .make/dev ## every check and every test a machine like this can prove; some are sampled, always the same
 	@$(MAKE) --no-print-directory --jobs 2 --output-sync=target check-python check-stub

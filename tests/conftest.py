@@ -27,7 +27,7 @@ settings.register_profile("same", deadline=None, suppress_health_check=[HealthCh
 settings.register_profile("search", settings.get_profile("same"), derandomize=False)
 settings.load_profile("same")
 
-SKIPPED_THOUGH_ABLE = 10  # exit code of a run that proves less than this host could; no second run makes up for it
+SKIPPED_THOUGH_ABLE = 10  # exit code of a run that proves less than this host could
 _lacking_registry: list[str] = []
 _skipped_though_able: list[str] = []
 

@@ -20,7 +20,6 @@ from dbdyno.stack import short_start
 from dbdyno.stack.short_start import FOLDER
 from dbdyno.stack.tracefs import why_not_mountable as tracefs_lacking
 from dbdyno.store.parts import write_synced
-from tests import preloaded
 
 KEPT_ANSWERS = "DBDYNO_TEST_ANSWERS"  # a folder that all tests of a session share
 NO_REGISTRY = "a server can't be had here"
@@ -108,8 +107,6 @@ def study_text(**fields):
 def dbdyno(*argv, state, timeout=400, prefix=(), **options):
     """Run the command line to its end."""
     environment = {**os.environ, "DBDYNO_STATE_DIR": str(state)}
-    if not prefix and options.keys() <= {"cwd"}:
-        return preloaded.run(map(str, argv), environment, timeout, **options)
     command = [*prefix, *DBDYNO, *map(str, argv)]
     return subprocess.run(
         command, env=environment, capture_output=True, text=True, timeout=timeout, check=False, **options

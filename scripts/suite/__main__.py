@@ -15,4 +15,5 @@ if __name__ == "__main__":
     parser.add_argument("--root", default="", type=shlex.split)
     parser.add_argument("rust", nargs=argparse.REMAINDER)
     given = parser.parse_args()
-    sys.exit(run_suite(given.workers, lambda text: print(text, flush=True), root=given.root, rust=given.rust or None))
+    passed = run_suite(given.workers, lambda text: print(text, flush=True), root=given.root, rust=given.rust)
+    sys.exit(not passed)

@@ -18,7 +18,7 @@ from tests.documents import ROOT
 from tests.lab import lab, lab_lacking
 from tests.support import dbdyno, wait_for
 
-NOTICED_SECONDS = 5.0
+NOTICED_SECONDS = 60.0  # on a busy host
 PUT_BACK_SECONDS = 60  # on a busy machine; an agent that is cut off waits 10 s for a beat
 LET_GO_SECONDS = 60
 PARTS, KILLS = (20, 5) if LONG else (1, 2)  # so many times so many kills

@@ -6,7 +6,6 @@ import os
 import signal
 import subprocess
 import sys
-import time
 from contextlib import suppress
 from pathlib import Path
 
@@ -164,7 +163,6 @@ def test_points_of_a_lost_host_are_done_again_by_others(desk, tmp_path):
     try:
         for one in gone:
             one.suspend()
-        began = time.monotonic()
         out, err = process.communicate(timeout=200)
     finally:
         for one in gone:
@@ -173,7 +171,6 @@ def test_points_of_a_lost_host_are_done_again_by_others(desk, tmp_path):
     assert "c2: has not answered for" in err
     assert err.count("other hosts repeat its work") == 1
     assert out.startswith("Simulated: jobs of rw=randread, iodepth=32\n")
-    assert time.monotonic() - began < 120
     assert_each_once_and_as_here(desk, results)
     wait_for(lambda: not workers(desk))
 

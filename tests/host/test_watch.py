@@ -113,8 +113,8 @@ def on_a_terminal(state, *argv, keys, columns=100):
     if pid == 0:
         environment = {**os.environ, "DBDYNO_STATE_DIR": str(state), "TERM": "xterm-256color", "COLUMNS": str(columns)}
         os.execvpe(DBDYNO[0], [*DBDYNO, "watch", *argv], environment)
-    drawn, pressed, deadline = b"", False, time.monotonic() + 60
-    while time.monotonic() < deadline and select.select([terminal], [], [], 30)[0]:
+    drawn, pressed, deadline = b"", False, time.monotonic() + 240
+    while time.monotonic() < deadline and select.select([terminal], [], [], 240)[0]:
         try:
             drawn += os.read(terminal, 65536)
         except OSError:  # the other end was closed

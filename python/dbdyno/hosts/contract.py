@@ -193,7 +193,7 @@ class Hosts(ABC):
             raise HostError(f"{host}: {error} was not started there") from None
 
     def put(self, host: str, content: Path, path: str) -> str:
-        """Copy a file of ours to a path there, whole or not at all. Returns the SHA-256 of what lies there, in hex."""
+        """Copy a file of ours into a folder there, whole or not at all. Returns the SHA-256 of it there, in hex."""
         name = self._name_of(host, self._call(host, "begin", path))
         with content.open("rb") as file:
             while part := file.read(CHUNK_BYTES):

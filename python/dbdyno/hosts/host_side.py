@@ -320,10 +320,12 @@ class HostSide(FolderSide):
         self._arriving: dict[str, Path] = {}
 
     def begin(self, path: str) -> str:
-        """Begin to write a file; returns what it is called until ``finish``."""
+        """Begin to write a file in a folder that is there; returns what it is called until ``finish``.
+
+        Where that folder was removed meanwhile, as by what puts a host back, nothing would remove a new one.
+        """
         name = secrets.token_hex(6)
         target = Path(path)
-        target.parent.mkdir(parents=True, exist_ok=True)
         self._arriving[name] = target.with_name(f".{target.name}.{name}")
         os.close(os.open(self._arriving[name], os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600))
         return name

@@ -44,6 +44,15 @@ def test_two_steps_of_one_load_and_one_within_the_margin():
     assert [(step.at, step.word) for step in found.loads[2].steps] == [(1, Word.EQUIVALENT)]
 
 
+def test_how_many_permutations_are_held_at_a_time_changes_nothing(monkeypatch):
+    loads = a_suite(3)
+    at_once = changes_along(loads, MARGIN)
+    monkeypatch.setattr("dbdyno.analysis.change_points._CHUNK", 7000)
+    in_parts = changes_along(loads, MARGIN)
+    assert in_parts.critical == at_once.critical
+    assert in_parts == at_once
+
+
 @given(st.integers(0, 9), st.floats(-3, 3), st.integers(0, 9))
 @settings(max_examples=10, deadline=None)
 def test_what_the_host_was_worth_in_a_block_and_the_unit_change_nothing(seed, shift, block):

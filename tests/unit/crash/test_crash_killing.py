@@ -2,7 +2,6 @@
 
 import subprocess
 import sys
-import time
 from types import SimpleNamespace
 
 import pytest
@@ -34,8 +33,6 @@ def test_the_server_is_killed_at_its_moment(endpoint):
 
 
 def test_a_load_that_ends_before_is_not_waited_for_and_nobody_is_killed(endpoint):
-    began = time.monotonic()
-    with killing(endpoint, planned(30.0), warmup_s=1.0) as killed:
+    with killing(endpoint, planned(36_000.0), warmup_s=1.0) as killed:
         pass
-    assert time.monotonic() - began < 5
     assert (killed.cut_ns, endpoint.process.poll()) == (0, None)

@@ -36,6 +36,7 @@ def keeps_the_contract(hosts, first, second, folder):
 
 
 def carries_files(hosts, host, folder):
+    (folder / "there").mkdir()
     for size in (0, 1, 9 * 1024**2):
         given, back = folder / "given", folder / "back"
         given.write_bytes(os.urandom(size))
@@ -44,6 +45,9 @@ def carries_files(hosts, host, folder):
         assert hosts.fetch(host, str(folder / "there/it"), back, size) == digest
         assert back.read_bytes() == given.read_bytes()
     assert sorted(path.name for path in (folder / "there").iterdir()) == ["it"]
+    with pytest.raises(HostError, match="No such file or directory"):
+        hosts.put(host, given, str(folder / "removed/it"))
+    assert not (folder / "removed").exists()
 
 
 def a_folder(path):

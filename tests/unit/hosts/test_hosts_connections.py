@@ -12,14 +12,12 @@ from dbdyno.hosts.frames import Facts
 from tests.support import wait_for
 from tests.unit.hosts.agents import kept
 
-NOTICED_SECONDS = 5
-
 
 def test_a_host_whose_agent_is_killed_is_lost_and_the_other_is_not(tmp_path):
     with kept(tmp_path, "a", "b") as (lines, pids):
         assert lines.lost() == {}
         os.kill(pids["a"], signal.SIGKILL)
-        wait_for(lines.lost, seconds=NOTICED_SECONDS)
+        wait_for(lines.lost)
         assert list(lines.lost()) == ["a"]
         assert lines.lost()["a"].startswith("a: the connection ended")
         with pytest.raises(HostError, match="a: the connection ended"):

@@ -184,17 +184,18 @@ def test_a_fault_of_what_carries_calls_is_heard_where_they_are_waited_for():
 
 
 def test_an_end_ends_the_calls_that_run():
-    ended = threading.Event()
+    begun, ended = threading.Event(), threading.Event()
 
     def for_ever(_given, hear):
         try:
             while True:
                 hear(1.0)
+                begun.set()
                 time.sleep(0.01)
         finally:
             ended.set()
 
     with Spread(LocalWorkers(for_ever)) as spread:
         spread.submit("one")
-        time.sleep(0.1)
+        assert begun.wait(240)
     assert ended.is_set()

@@ -6,6 +6,7 @@ import os
 import subprocess
 import sys
 import time
+from types import SimpleNamespace
 
 import pytest
 from hypothesis import given
@@ -17,6 +18,7 @@ from dbdyno.probe.background_load import (
     FOREIGN_CPU_SHARE_MAX,
     BackgroundLoadSource,
     ProcessStat,
+    disks_below,
     family,
     interference,
     parse_stat,
@@ -217,3 +219,15 @@ def test_limits_know_nothing_of_the_trials_result():
 
 def test_without_a_sample_nothing_is_claimed():
     assert interference(Series(), (0, SECOND), cores=2, others={}) == {}
+
+
+def test_the_disks_below_are_those_of_devices_that_are_not_emulated(monkeypatch):
+    def standing_on(path="", *, disposable=False, directory=None, **disks):
+        device = SimpleNamespace(path=path, disposable=disposable) if path else None
+        return SimpleNamespace(device=device, directory=directory, disks=disks)
+
+    monkeypatch.setattr(background_load, "disks_under", lambda path: [f"disk of {path}"])
+    assert disks_below(standing_on("a")) == ["disk of a"]
+    assert disks_below(standing_on("a", disposable=True, logs=standing_on("b"))) == ["disk of b"]
+    assert disks_below(standing_on(directory="c")) == ["disk of c"]
+    assert disks_below(standing_on()) == []

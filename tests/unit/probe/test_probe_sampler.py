@@ -1,6 +1,5 @@
 """The thread that drives a probe: 10 Hz, without drift, through errors, and its own cost measured."""
 
-import statistics
 import threading
 import time
 from itertools import pairwise
@@ -50,18 +49,39 @@ def gone():
     raise OSError("the device is gone")
 
 
-def test_ten_samples_a_second_and_what_they_cost():
+class Clock:
+    """The sampler's clock, and its event of the end, which comes at a moment of that clock."""
+
+    def __init__(self, monkeypatch, end_s):
+        self.at_ns, self.end_ns = 0, round(end_s * 1e9)
+        monkeypatch.setattr("dbdyno.probe.sampler.now_ns", lambda: self.at_ns)
+
+    def wait(self, seconds):
+        self.at_ns = min(self.at_ns + round(seconds * 1e9), self.end_ns)
+        return self.at_ns >= self.end_ns
+
+    def set(self):
+        pass
+
+    def watch(self, source):
+        watching = Sampler([source])
+        watching._end = self
+        watching.start()
+        return watching.stop()[source.name]
+
+
+def test_ten_samples_a_second_and_what_they_cost(monkeypatch):
     source = Counter()
-    series = watched(source, 11)
-    gaps_ns = [other - one for one, other in pairwise(series.t_ns)]
-    assert statistics.median(gaps_ns) == pytest.approx(INTERVAL_NS, rel=0.2)
-    assert series.columns["step"] == [1.0] * len(series.t_ns)
-    for (one, other), seconds in zip(pairwise(series.t_ns), series.columns["seconds"][1:], strict=True):
-        assert seconds == pytest.approx((other - one) / 1e9)
+    series = Clock(monkeypatch, 1.04).watch(source)
+    assert series.t_ns == [*range(INTERVAL_NS, 11 * INTERVAL_NS, INTERVAL_NS), 1_040_000_000]
+    assert series.columns == {"step": [1.0] * 11, "seconds": pytest.approx([0.1] * 10 + [0.04])}
     assert 0.001 * source.samples <= series.cpu_seconds <= 0.5
     assert series.missed == 0
-    assert series.began == (pytest.approx(series.t_ns[0], abs=20 * INTERVAL_NS), {"step": 0.0, "seconds": 1.0})
-    assert series.began[0] < series.t_ns[0]
+    assert series.began == (0, {"step": 0.0, "seconds": 1.0})
+
+
+def test_what_is_left_at_the_end_is_no_interval_of_its_own_if_it_is_too_short(monkeypatch):
+    assert Clock(monkeypatch, 0.32).watch(Counter()).t_ns == [INTERVAL_NS, 2 * INTERVAL_NS, 3 * INTERVAL_NS]
 
 
 def test_what_can_not_be_sampled_is_counted_and_sampling_goes_on():
@@ -79,13 +99,15 @@ def test_a_source_that_always_fails_gives_an_empty_series():
     assert series.missed >= 2
 
 
-def test_after_a_slow_sample_the_beat_is_kept_and_nothing_is_made_up_for():
-    source = Counter({3: lambda: time.sleep(0.35)})
-    series = watched(source, 7)
-    assert max(series.columns["seconds"]) >= 0.35
-    beats = (series.t_ns[-1] - series.began[0]) / INTERVAL_NS
-    assert len(series.t_ns) < beats - 2
-    assert all(seconds >= 0.03 for seconds in series.columns["seconds"])
+@pytest.mark.parametrize(("slow_ms", "next_ms"), [(350, 600), (369, 600), (371, 700)])
+def test_after_a_slow_sample_the_beat_is_kept_and_nothing_is_made_up_for(monkeypatch, slow_ms, next_ms):
+    clock = Clock(monkeypatch, 0.8)
+
+    def slow():
+        clock.at_ns += slow_ms * 1_000_000
+
+    series = clock.watch(Counter({3: slow}))
+    assert series.t_ns == [ms * 1_000_000 for ms in (100, 200 + slow_ms, *range(next_ms, 801, 100))]
     assert INTERVAL_NS == 100_000_000
 
 

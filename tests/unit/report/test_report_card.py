@@ -49,6 +49,15 @@ def test_it_says_question_answer_three_figures_trust_safety_and_the_day(build):
     assert "2025-01-01" in joined
 
 
+def test_the_lines_of_an_answer_stand_below_one_another():
+    drawn = ET.fromstring(str(card.draw(saying("word " * 60)))).iter(f"{SVG}text")
+    heights = [float(one.get("y")) for one in drawn if (one.text or "").startswith("word")]
+    assert len(heights) > 2
+    assert heights == sorted(set(heights))
+    assert heights[0] > card.ANSWER_TOP
+    assert heights[-1] < card.ANSWER_BOTTOM
+
+
 @pytest.mark.parametrize(
     ("limits", "begins"),
     [(FailIf(faster=0.5), "Failed: "), (FailIf(slower=0.5), "Not judged: "), (None, "")],

@@ -1,7 +1,9 @@
 """The answer of a simulation over several factors."""
 
+import re
 from dataclasses import dataclass
 
+from dbdyno.report.charts.simulation import surface
 from dbdyno.report.simulation import answer, largest_change
 
 
@@ -46,3 +48,10 @@ def test_the_lowest_where_less_is_better():
 def test_nothing_done_is_no_ratio():
     assert said(0, 0, 5, 5) == "ssd: 5 requests/s, the most; hdd: 0. nr makes no noticeable difference."
     assert largest_change(rows(0, 0, 0, 0), "nr", lambda row: row.rate) == 1
+
+
+def test_a_surface_has_its_sizes_in_the_order_of_their_bytes():
+    rows = [({"load:bs": size, "depth": depth}, 1.0) for size in ("1M", "512", "4k", "16KiB") for depth in ("8", "1")]
+    drawn = surface(rows, ("load:bs", "depth"), "requests/s").drawn("wide")
+    middle = [text for text in re.findall(r'text-anchor="middle"[^>]*>([^<]+)<', drawn) if text != "1"]
+    assert middle == ["512", "4k", "16KiB", "1M"]

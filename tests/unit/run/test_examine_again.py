@@ -273,19 +273,16 @@ def test_a_host_on_which_another_run_goes_on_is_left_out(run, there):
 
 
 def test_interrupted_it_ends_on_every_host(run, started_there):
-    there, states = started_there, run(seconds=30)
-    began = time.monotonic()
-
+    there, states = started_there, run(seconds=3600)
     access = ExaminerAccess(there.hosts, dict, there.said.append, PLAYED, there.environment)
     with on_hosts(there.into, states, access) as examining:
         examining(states)
         wait_for(lambda: {one["host"] for one in there.played()} == set(HOSTS))
-    assert time.monotonic() - began < 25
     wait_for(lambda: there.processes() == [])
 
 
 def test_a_signal_ends_it_on_every_host(run, started_there):
-    there, states = started_there, run(seconds=30)
+    there, states = started_there, run(seconds=3600)
     access = ExaminerAccess(there.hosts, dict, there.said.append, PLAYED, there.environment)
 
     def begin_and_be_interrupted(examining):

@@ -3,7 +3,6 @@
 import json
 import os
 import signal
-import time
 from dataclasses import replace
 
 import pytest
@@ -62,16 +61,21 @@ def test_blocks_run_on_all_hosts_each_in_the_order_of_seed_host_and_count(plan, 
 
 
 def test_a_question_to_a_host_while_it_measures_is_a_fault(plan, into, states, tmp_path):
-    fleet, seen = Fleet(states, script_of=noting(tmp_path / "ran", seconds=0.5)), set()
+    def script_of(host):
+        script = Script()
+        script.rate = lambda *_: wait_for((tmp_path / host).exists) * 100.0
+        return script
 
-    def trial(_slot, note, *_):  # said just before the host's window begins
-        until = time.monotonic() + 0.3
-        while time.monotonic() < until:
-            seen.update(host for host in HOSTS if note.endswith(host) and is_measured(host))
+    def trial(_slot, note, *_):  # said just before the host's window begins, and the host measures until it was seen
+        (host,) = [host for host in HOSTS if note.endswith(host)]
+        if not (tmp_path / host).exists():
+            wait_for(lambda: is_measured(host))
+            (tmp_path / host).touch()
 
+    fleet = Fleet(states, script_of=script_of)
     fleet.trial = trial
     assert fleet.run(plan(ON_THREE, blocks=3), into).how == "done"
-    assert seen == set(HOSTS)
+    assert all((tmp_path / host).exists() for host in HOSTS)
     assert not any(map(is_measured, HOSTS))
 
 

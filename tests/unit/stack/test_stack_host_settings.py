@@ -28,8 +28,9 @@ FILES = {
 
 
 @pytest.fixture
-def host(tmp_path):
-    """Make a host of these files, some of them otherwise."""
+def host(tmp_path, monkeypatch):
+    """Make a host of these files, some of them otherwise, whatever others do to the settings of this one."""
+    monkeypatch.setattr("dbdyno.stack.layers.host_settings._claim_of_another", lambda _: None)
 
     def make(**changed):
         for path, text in {**FILES, **{name.replace("__", "/"): text for name, text in changed.items()}}.items():

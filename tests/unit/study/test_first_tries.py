@@ -4,8 +4,8 @@ import re
 
 import pytest
 
-from dbdyno.errors import UserError
 from dbdyno.study.load import load_study
+from tests.unit.study.conftest import refusal
 
 STUDY = """\
 version = 1
@@ -36,12 +36,6 @@ def study(tmp_path, *changes):
     path = tmp_path / "study.toml"
     path.write_text(text, encoding="utf-8")
     return path
-
-
-def refusal(path):
-    with pytest.raises(UserError) as caught:
-        load_study(path)
-    return str(caught.value)
 
 
 def test_the_line_that_runs_a_backup_beside_readers_works_as_it_is_said(tmp_path):

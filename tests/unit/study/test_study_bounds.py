@@ -7,21 +7,15 @@ import time
 
 import pytest
 
-from dbdyno.errors import UserError
 from dbdyno.model.design import TREATMENTS_MAX
 from dbdyno.model.quantity import duration_seconds, fraction, size_bytes
 from dbdyno.store.documents import toml_document
 from dbdyno.study.document import MAX_DEPTH, MAX_ENTRIES
 from dbdyno.study.load import load_study
 from tests.unit.conftest import changed
+from tests.unit.study.conftest import refusal
 
 DEVICE = 'device = ["hdd-7200", "ssd-sata"]'
-
-
-def refused(path):
-    with pytest.raises(UserError) as found:
-        load_study(path)
-    return str(found.value)
 
 
 @pytest.mark.parametrize(
@@ -36,7 +30,7 @@ def test_a_size_that_no_file_can_have(text, said, write_study):
     with pytest.raises(ValueError, match=said):
         size_bytes(text)
     path = write_study(('size = "1GiB"', f'size = "{text}"'))
-    assert refused(path) == f'{path}:7: stack.size: is "{text if len(text) < 59 else text[:56] + "..."}' + (
+    assert refusal(path) == f'{path}:7: stack.size: is "{text if len(text) < 59 else text[:56] + "..."}' + (
         f'", which {said}' if len(text) < 59 else f", which {said}"
     )
 
@@ -55,7 +49,7 @@ def test_a_percentage_of_endless_digits():
 @pytest.mark.parametrize("digits", [25, 4000, 5000])
 def test_a_setting_of_many_digits(digits, write_study):
     path = write_study(('innodb_buffer_pool_size = "256M"', f"x = 1{'0' * (digits - 1)}"))
-    said = refused(path)
+    said = refusal(path)
     assert said.startswith(f"{path}:14: ") or "line 14" in said
     assert len(said) < 300
 
@@ -80,7 +74,7 @@ def test_what_is_no_study_file_is_refused_at_once(tmp_path, kind):
         "not UTF-8": lambda: path.write_bytes(b'title = "\xff"'),
         "empty": path.touch,
     }[kind]()
-    said = refused(path)
+    said = refusal(path)
     if kind == "empty":
         assert "version: is missing" in said
         assert "study: is missing" in said
@@ -100,7 +94,7 @@ def test_so_is_every_file_that_a_study_names(tmp_path, write_study, file, field)
         "file": [('kind = "slap"\nclients = 10\nqueries = 1000', f'kind = "script"\nfile = "{name}"\nduration = "1s"')],
         "device": [(DEVICE, f'device = "{name}"'), ('baseline = { device = "hdd-7200" }\n', "")],
     }[field]
-    said = refused(write_study(*changes))
+    said = refusal(write_study(*changes))
     assert f'{field}: is "{name}": ' in said
     assert any(
         reason in said for reason in ("not a regular file", "larger than", "no drive model", "not a drive model")
@@ -126,7 +120,7 @@ NESTED = {
 def test_nesting_of_any_depth_is_one_message(tmp_path, kind, depth):
     path = tmp_path / "study.toml"
     path.write_text(NESTED[kind](depth))
-    assert "nested too deep" in refused(path)
+    assert "nested too deep" in refusal(path)
 
 
 @pytest.mark.parametrize(
@@ -135,20 +129,20 @@ def test_nesting_of_any_depth_is_one_message(tmp_path, kind, depth):
 def test_a_key_of_many_parts_is_refused_before_it_takes_the_square_of_its_length(tmp_path, text):
     path = tmp_path / "study.toml"
     path.write_text(f"version = 1\n{text}")
-    assert "nested too deep: a key of more than 32 parts (at line 2)" in refused(path)
+    assert "nested too deep: a key of more than 32 parts (at line 2)" in refusal(path)
 
 
 def test_too_many_levels_are_refused_before_any_is_looked_at(write_study):
     levels = ", ".join(f'"hdd{number}"' for number in range(500))
     path = write_study((DEVICE, f"device = [{levels}]"))
     said = f"{path}:6: stack.device: has 500 levels, which makes 500 treatments; a study may have {TREATMENTS_MAX}"
-    assert refused(path) == said
+    assert refusal(path) == said
 
 
 def test_so_are_too_many_treatments_of_few_levels(write_study):
     settings = "".join(f"x{number} = [1, 2]\n" for number in range(40))
     path = write_study(('innodb_buffer_pool_size = "256M"\n', settings))
-    said = refused(path)
+    said = refusal(path)
     assert said.startswith(f"{path}:6: stack.device: has 2 levels, which with the other factors makes {2**41} ")
 
 
@@ -164,7 +158,7 @@ def test_so_are_too_many_treatments_of_few_levels(write_study):
 def test_ten_thousand_of_anything_are_refused_with_their_line(tmp_path, text, line, field):
     path = tmp_path / "study.toml"
     path.write_text(text)
-    assert refused(path) == f"{path}:{line}: {field}: has 10000 entries; at most {MAX_ENTRIES} are read"
+    assert refusal(path) == f"{path}:{line}: {field}: has 10000 entries; at most {MAX_ENTRIES} are read"
 
 
 def test_the_largest_study_is_read_no_slower_by_the_treatment_than_a_small_one(write_study):
@@ -172,11 +166,13 @@ def test_the_largest_study_is_read_no_slower_by_the_treatment_than_a_small_one(w
         levels = ", ".join(map(str, range(count)))
         path = write_study((DEVICE, 'device = "ideal"'), ('baseline = { device = "hdd-7200" }\n', ""),
                            ("innodb_buffer_pool_size", f"x = [{levels}]\ninnodb_buffer_pool_size"))  # fmt: skip
-        began = time.thread_time()
-        load_study(path)
-        return (time.thread_time() - began) / count
+        spent = []
+        for _ in range(3):  # the least of them is what others on this host add least to
+            began = time.thread_time()
+            load_study(path)
+            spent.append(time.thread_time() - began)
+        return min(spent) / count
 
-    seconds(2)
     assert seconds(TREATMENTS_MAX) < 4 * seconds(TREATMENTS_MAX // 8)
 
 
@@ -185,7 +181,7 @@ def test_the_largest_study_is_read_no_slower_by_the_treatment_than_a_small_one(w
 )
 def test_names_from_elsewhere_are_understood(write_study, given, meant):
     script = ('kind = "slap"\nclients = 10\nqueries = 1000', f'kind = "script"\n{given} = "x"')
-    assert f'Did you mean "{meant}"?' in refused(write_study(script))
+    assert f'Did you mean "{meant}"?' in refusal(write_study(script))
 
 
 @pytest.mark.long

@@ -8,6 +8,7 @@ from dbdyno.plan.plan import aa_plan, make_plan
 from dbdyno.store.documents import document_of, value_of
 from dbdyno.store.reported import ReportedTable
 from dbdyno.study.load import load_study
+from tests.unit.study.conftest import refusal
 
 END = "blocks = 6\n"
 TABLE = """\
@@ -124,9 +125,7 @@ MISTAKES = {
 def test_a_mistake_is_named_with_its_line(write_study, name):
     text, said = MISTAKES[name]
     path = write_study((END, f"{END}{text}"))
-    with pytest.raises(UserError) as refused:
-        load_study(path)
-    assert str(refused.value).startswith(f"{path}{said}")
+    assert refusal(path).startswith(f"{path}{said}")
 
 
 def test_the_same_row_twice_is_refused(write_study):

@@ -8,6 +8,7 @@ from dbdyno.errors import UserError
 from dbdyno.plan.plan import aa_plan, make_plan
 from dbdyno.study.load import load_study
 from dbdyno.study.scale import SECTIONS, scaled
+from tests.unit.study.conftest import refusal
 
 END = "blocks = 6\n"
 FULL = END + '[scale.full.workload]\nqueries = 50000\n[scale.full.stack]\nsize = "8GiB"\n'
@@ -81,9 +82,7 @@ MISTAKES = {
 def test_a_mistake_in_a_scale_is_found_whether_it_is_asked_for_or_not(write_study, name):
     text, said = MISTAKES[name]
     path = write_study((END, f"{END}{text}\n"))
-    with pytest.raises(UserError) as refused:
-        load_study(path)
-    assert str(refused.value).startswith(f"{path}{said}")
+    assert refusal(path).startswith(f"{path}{said}")
 
 
 def test_an_unknown_scale_is_refused_with_those_that_there_are(write_study):

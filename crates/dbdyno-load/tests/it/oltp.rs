@@ -3,12 +3,10 @@
 
 use std::fs;
 use std::process::{Command, Stdio};
-use std::thread::sleep;
-use std::time::Duration;
 
 use serde_json::Value;
 
-use crate::common::{Server, expect, json, text};
+use crate::common::{Server, expect, json, text, wait_until};
 
 /// Runs a line to its end and gives the result of its only run.
 fn measured(server: &Server, line: &str) -> Value {
@@ -136,9 +134,10 @@ fn a_row_that_is_locked_holds_its_event_up_and_does_not_end_the_run() {
     server.sql("SET GLOBAL innodb_lock_wait_timeout = 1");
     let mut holder = Command::new("mariadb");
     holder.args(["--no-defaults", "-uroot", "-e"]);
-    holder.arg("BEGIN; UPDATE sbtest.sbtest1 SET k = 0; SELECT SLEEP(2.5); COMMIT").arg("-S").arg(server.socket());
+    holder.arg("BEGIN; UPDATE sbtest.sbtest1 SET k = 0; SELECT SLEEP(6); COMMIT").arg("-S").arg(server.socket());
     let mut holder = holder.stdout(Stdio::null()).spawn().unwrap();
-    sleep(Duration::from_millis(300));
+    let at_work = "SELECT INFO FROM information_schema.PROCESSLIST";
+    wait_until("the lock", || server.sql(at_work).contains("SELECT SLEEP"));
     let run = measured(&server, "oltp update_index run --table-size=1 --events=3 --time=30");
     assert!(holder.wait().unwrap().success());
     assert_eq!((&run["events"], &run["queries"]), (&3.into(), &3.into()));

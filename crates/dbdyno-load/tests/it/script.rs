@@ -4,13 +4,11 @@
 use std::fs;
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command};
-use std::thread::sleep;
-use std::time::{Duration, Instant};
 
 use rustix::process::{Pid, Signal, kill_process};
 use serde_json::Value;
 
-use crate::common::{Server, expect, json, text, waited_for};
+use crate::common::{Server, expect, json, text, wait_until, waited_for};
 
 /// A script in a file of the server's folder.
 struct Script<'a> {
@@ -217,11 +215,8 @@ fn what_a_killed_prepare_made_goes_with_cleanup() {
         "-- setup:\nCREATE TABLE a (i INT);\nCREATE VIEW v AS SELECT i FROM a;\nDO SLEEP(600);\n-- name: a\nDO 1;",
     );
     let mut prepare = script.command("prepare").spawn().unwrap();
-    let start = Instant::now();
-    while !server.sql("SELECT INFO FROM information_schema.PROCESSLIST").contains("DO SLEEP(600)") {
-        assert!(start.elapsed() < Duration::from_secs(60));
-        sleep(Duration::from_millis(20));
-    }
+    let at_work = "SELECT INFO FROM information_schema.PROCESSLIST";
+    wait_until("the setup", || server.sql(at_work).contains("DO SLEEP(600)"));
     prepare.kill().unwrap();
     prepare.wait().unwrap();
     assert!(script.refused("prepare", 2).contains("is prepared already"));
@@ -487,14 +482,15 @@ fn accounts(server: &Server) -> String {
     server.sql("SELECT COUNT(*) FROM mysql.user WHERE User LIKE 'dbdyno\\_%'").trim().to_owned()
 }
 
+/// How many of the script's own clients are connected.
+const TALKING: &str = "SELECT COUNT(*) FROM information_schema.PROCESSLIST WHERE USER LIKE 'dbdyno\\_%'";
+
 /// Waits until the script runs.
 fn await_run(server: &Server, running: &mut Child) {
-    let start = Instant::now();
-    let talking = "SELECT COUNT(*) FROM information_schema.PROCESSLIST WHERE USER LIKE 'dbdyno\\_%'";
-    while server.sql(talking).trim() != "2" {
-        assert!(start.elapsed() < Duration::from_secs(60) && running.try_wait().unwrap().is_none());
-        sleep(Duration::from_millis(20));
-    }
+    wait_until("two connections", || {
+        assert!(running.try_wait().unwrap().is_none());
+        server.sql(TALKING).trim() == "2"
+    });
 }
 
 #[test]
@@ -520,12 +516,10 @@ fn a_server_that_was_started_again_loses_the_account_at_the_end() {
     await_run(&server, &mut running);
     server.kill();
     server.start_again();
-    let start = Instant::now();
-    let talking = "SELECT COUNT(*) FROM information_schema.PROCESSLIST WHERE USER LIKE 'dbdyno\\_%'";
-    while server.sql(talking).trim() == "0" {
-        assert!(start.elapsed() < Duration::from_secs(60) && running.try_wait().unwrap().is_none());
-        sleep(Duration::from_millis(20));
-    }
+    wait_until("a new connection", || {
+        assert!(running.try_wait().unwrap().is_none());
+        server.sql(TALKING).trim() != "0"
+    });
     kill_process(Pid::from_child(&running), Signal::INT).unwrap();
     assert_eq!(waited_for(&mut running).0, Some(130));
     assert_eq!(accounts(&server), "0");

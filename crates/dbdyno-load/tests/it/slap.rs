@@ -6,8 +6,6 @@ use std::fmt::Write;
 use std::fs;
 use std::path::Path;
 use std::process::{Child, Command, Stdio};
-use std::thread::sleep;
-use std::time::Duration;
 
 use rustix::process::{Pid, Signal, kill_process};
 
@@ -242,9 +240,11 @@ fn a_password_is_seen_nowhere() {
     command.args(["--no-defaults", "-h127.0.0.1", "-uu", "-pXq7secret", "-a", "--duration=1.5"]);
     command.arg(format!("-P{}", server.port)).arg("--json").arg(&path).stdout(Stdio::null());
     let child = command.spawn().unwrap();
-    sleep(Duration::from_millis(700));
-    let arguments = text(&fs::read(format!("/proc/{}/cmdline", child.id())).unwrap());
-    assert!(arguments.contains("slap") && !arguments.contains("secret"), "{arguments}");
+    let arguments = || text(&fs::read(format!("/proc/{}/cmdline", child.id())).unwrap());
+    wait_until("a command line without the password", || {
+        let arguments = arguments();
+        arguments.contains("slap") && !arguments.contains("secret")
+    });
     assert_eq!(child.wait_with_output().unwrap().status.code(), Some(0));
     assert!(!fs::read_to_string(&path).unwrap().contains("secret"));
     let mut wrong = slap();
