@@ -55,7 +55,8 @@ def test_a_dump_beside_readers_has_its_figures_and_is_no_interference(run, state
     assert "beside" not in trials["t1"].load
     backup = trials["t2"].load["beside"]["backup"]
     assert (backup["kind"], backup["program"], backup["stopped"]) == ("dump", "mariadb-dump", False)
-    assert 0.3 <= backup["began_s"] < backup["began_s"] + backup["seconds"]
+    assert backup["began_s"] > 0.2, "at .3 s; the load itself may begin some ms after the moment named to both"
+    assert backup["seconds"] > 0
     assert backup["figures"]["megabytes"] > 0.3
     assert backup["figures"]["rows"] == 2000
     parts, clock = [backup[part]["seconds"] for part in ("during", "outside")], trials["t2"].load["clock"]

@@ -256,5 +256,7 @@ fn where_there_is_none_it_can_not_be_set() {
     for (kernel, scheduler) in [("4.4", "cfq"), ("6.x", "bfq")] {
         let text = format!("kernel {kernel} with {scheduler} has no writeback throttling (it needs 4.10, and not bfq)");
         assert_eq!(refused(kernel, scheduler), format!("{text}: leave wbt_lat_usec out"));
+        let off = Kernel::named(kernel).unwrap().layer(&settings(scheduler, Some(0)), watched(SSD).0);
+        assert!(off.is_ok(), "it is off there");
     }
 }

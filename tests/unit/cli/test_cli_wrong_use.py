@@ -173,7 +173,7 @@ WRONG = [
     ("servers lst", "no such command 'lst'; see dbdyno servers --help"),
     ("servers add mysql-9.9", NO_SERVER),
     ("servers remove mysql-9.9", NO_SERVER),
-    ("servers add mysql-8.4", "give the vendor's archive, dbdyno servers add URL|FILE"),
+    ("servers add mysql-8.4", "give the vendor's archive: dbdyno servers add URL|FILE"),
     ("servers add ./none.tar.gz", "is neither a file nor an address that begins with https://"),
     ("servers add https://example.org/a.tar.gz", "nothing shows that it is the vendor's"),
     ("servers add https://example.org/a.zip", "is none of .tar.gz"),

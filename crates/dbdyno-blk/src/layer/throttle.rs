@@ -269,3 +269,31 @@ impl Throttle {
         }
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// One whose depth was shrunk by so many steps, and whose windows then tell nothing.
+    fn after_unknown_windows(step: i32, windows: u32) -> Throttle {
+        let mut throttle = Throttle::new(2_000_000, 64, true);
+        throttle.step = step;
+        throttle.rescale();
+        for _ in 0..windows {
+            throttle.end_window(&Window::default());
+        }
+        throttle
+    }
+
+    #[test]
+    fn windows_that_tell_nothing_lead_back_to_the_usual_depth_from_either_side() {
+        let usual = Throttle::new(2_000_000, 64, true).depth;
+        for step in [1, -1] {
+            assert_ne!(after_unknown_windows(step, UNKNOWN_MOST - 1).depth, usual);
+            let back = after_unknown_windows(step, UNKNOWN_MOST);
+            assert_eq!((back.step, back.depth), (0, usual), "from step {step}");
+        }
+        assert_eq!(after_unknown_windows(2, 2 * UNKNOWN_MOST).depth, usual, "a step at a time");
+        assert_eq!(after_unknown_windows(0, UNKNOWN_MOST).depth, usual);
+    }
+}
