@@ -98,7 +98,7 @@ def more_blocks(design: Design, blocks: int, verdicts: Sequence[Finding]) -> int
 def _needed(verdict: Finding, design: Design, comparisons: int) -> int | None:
     """Return about how many blocks, in all, settle a comparison: show its effect where that exceeds the margin."""
     d = np.log1p([ratio for _, ratio in verdict.by_block])
-    if verdict.verdict == Word.NOT_COMPARABLE or verdict.mostly_disturbed:
+    if verdict.verdict == Word.NOT_COMPARABLE or verdict.mostly_disturbed or verdict.doubted_for:
         return None
     if design.until == "precise":
         return blocks_to_reach(d, design.half_width or 0.0)

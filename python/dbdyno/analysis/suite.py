@@ -44,9 +44,7 @@ class SuiteFindings:
     """All loads of a suite; a column is a level against its baseline."""
 
     columns: tuple[tuple[str, str], ...]  # labels of level and baseline, without the load's
-    loads: tuple[
-        SuiteLoad, ...
-    ]  # groups stand together; groups, and loads in them, by their largest loss; steps by step
+    loads: tuple[SuiteLoad, ...]  # by group; groups, and the loads of each, by their largest loss; steps in order
 
     def groups(self) -> list[tuple[str, list[SuiteLoad]]]:
         """Return the groups in order with their loads."""

@@ -25,13 +25,13 @@ class AlongVersions:
     levels: tuple[str, ...]
     names: tuple[str, ...]  # of the loads, in the order of ``changes.loads``; one empty name where there is but one
     changes: ChangesAlong
-    left_out: tuple[str, ...] = ()  # loads of which a verdict is doubted, and so each of their steps would be
+    left_out: tuple[str, ...] = ()  # loads with a verdict in doubt, as their steps would be
 
 
 def along_versions(
     design: Design, blocks: UsableBlocks, metric: Metric, findings: Sequence[Finding]
 ) -> AlongVersions | None:
-    """Return the steps; None where no one factor has three versions or more, or no load is left to speak of.
+    """Return the steps; None where no single factor has three versions or more, or every load is in doubt.
 
     Words are withheld where those of verdicts are: of all loads where half of the blocks met interference, of one where
     a cause such as an emulated disk's lateness speaks against one of its verdicts.

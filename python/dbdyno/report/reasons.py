@@ -188,7 +188,10 @@ def reason_text(reason: Reason | Obstacle) -> str:
         return f"as measured it is {reason.withheld}, but {_cause_text(reason.withheld_for)}"
     coarse = "" if reason.code is Code.TOO_COARSE else resolution_text(reason.resolution, reason.margin)
     text = _TEXTS[reason.code](reason)
-    text = _then(reason, text) if reason.code in _OPEN else text
+    if reason.hidden_by is not None:
+        text = f"{text}: {_cause_text(reason.hidden_by)}, so more blocks would not help"
+    elif reason.code in _OPEN:
+        text = _then(reason, text)
     return f"{text}; {coarse}" if coarse else text
 
 
@@ -365,6 +368,8 @@ def _p_out_of_reach(reason: Reason) -> str:
     if reason.two_runs:
         return f"{n} and {reason.sizes[1]} trials {best}"
     best = f"{count(n, 'block')} {best}"
+    if reason.hidden_by is not None:
+        return best
     fewest, to_resolve = reason.fewest or n, ""
     if reason.needed > fewest and not reason.excludes_zero:
         to_resolve = f", and about {reason.needed:,} to resolve {margin_text(reason.margin)}"
@@ -383,8 +388,6 @@ def _mean_not_inside(reason: Reason) -> str:
 def _then(reason: Reason, text: str) -> str:
     """Return a text with what it would take to decide; of two runs that is not known."""
     n, margin = reason.sizes[0], margin_text(reason.margin)
-    if reason.hidden_by is not None:
-        return f"{text}: {_cause_text(reason.hidden_by)}, so more blocks would not help"
     match reason.lack.lack if reason.lack else None:
         case Lack.QUIET_HOST:
             which = f"all {n} blocks" if reason.disturbed == n else f"{reason.disturbed} of {n} blocks"

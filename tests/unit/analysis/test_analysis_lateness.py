@@ -15,8 +15,10 @@ from dbdyno.analysis.checks import (
     log_gains,
     ratios_without_lateness,
 )
+from dbdyno.analysis.stopping import more_blocks
 from dbdyno.analysis.verdict.finding import OtherRatios, Paired, judge
 from dbdyno.analysis.verdict.reasons import Lack, NextStep
+from dbdyno.model.design import Design
 from dbdyno.model.metrics import METRICS
 from dbdyno.model.word import Word
 from dbdyno.report.reasons import reason_text
@@ -188,6 +190,12 @@ def test_more_blocks_are_not_proposed_where_lateness_hides_any_difference():
     assert (doubted.verdict, doubted.lack) == (Word.UNDECIDED, NextStep(Lack.A_DISK_IN_TIME))
     assert doubted.doubted_for.late_us == pytest.approx(300)
     assert reason_text(doubted.reason).endswith("so more blocks would not help")
+    few = findings(1.02, nvme(), blocks=5, noise=0.05)[1]
+    assert few.lack == NextStep(Lack.A_DISK_IN_TIME)
+    assert "are needed" not in reason_text(few.reason)
+    design = Design([], "", [], 40, 0.03, "queries_per_second", 1, until="decided")
+    assert isinstance(more_blocks(design, 12, [measured]), int)
+    assert more_blocks(design, 12, [doubted]) is None, "when it will end can't be said"
     some = disk(late_us=20.0, model_us=400.0, requests=20_000)  # late for 4 % of the time
     assert findings(1.15, some, noise=0.3)[1].lack.lack is Lack.MORE_BLOCKS, "neither bound changes the sign"
 

@@ -193,7 +193,7 @@ class Finding(TwoTreatments):
     @property
     def doubted_for(self) -> Cause | None:
         """What keeps it from the word of the ratios measured, or from any that more blocks would give."""
-        return self.withheld_for or (self.reason.hidden_by if isinstance(self.reason, Reason) else None)
+        return self.reason.doubted_for if isinstance(self.reason, Reason) else None
 
     @property
     def mostly_disturbed(self) -> bool:
@@ -621,7 +621,7 @@ def _lack(reason: Reason, blocks: int, is_feasible: Callable[[int], bool]) -> Ne
 
     What the design could not have shown on the quietest host comes first: no remedy on the host would have helped.
     """
-    if cause := reason.withheld_for or reason.hidden_by:
+    if cause := reason.doubted_for:
         return NextStep(_LACK_OF_CAUSE[type(cause)])
     if reason.p_best > ALPHA:
         blocks_wanted = reason.fewest if reason.excludes_zero else max(reason.fewest, reason.needed)

@@ -272,6 +272,11 @@ class Reason:
     withheld: Word = Word.UNDECIDED  # that word
     hidden_by: Cause | None = None  # what keeps any number of blocks from a word, where these give none either
 
+    @property
+    def doubted_for(self) -> Cause | None:
+        """What keeps it from the word of the ratios measured, or from any that more blocks would give."""
+        return self.withheld_for or self.hidden_by
+
     def reverse(self) -> "Reason":
         """Return the same of the baseline against the level."""
         return replace(self, word=self.word.opposite, withheld=self.withheld.opposite, mean=1 / (1 + self.mean) - 1)
