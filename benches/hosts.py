@@ -21,7 +21,7 @@ from pathlib import Path
 import psutil
 
 from benches.figures import at_least, at_most, write
-from dbdyno.hosts.bundle import needed
+from dbdyno.hosts.bundle import requirements_of
 from dbdyno.hosts.connect import connected
 from tests.lab import lab, lab_lacking
 from tests.support import dbdyno
@@ -135,7 +135,8 @@ def figures_of_many(count):
 
 def dask_mb():
     """What ``dbdyno[dask]`` installs beside dbdyno, as it lies on disk."""
-    added = [one for name, one in needed("dask", "distributed").items() if name not in needed("dbdyno")]
+    ours = requirements_of("dbdyno")
+    added = [one for name, one in requirements_of("dask", "distributed").items() if name not in ours]
     files = [Path(str(one.locate_file(file))) for one in added for file in one.files or []]
     return sum(file.stat().st_size for file in files if file.is_file()) / 1e6
 

@@ -75,7 +75,7 @@ IN_GUEST = {
 ANY_MOMENT, FRESH = 1 / 4, 1 / 4
 
 
-def taken(settings):
+def host_section(settings):
     """Return ``[host]`` with those of the settings that this host takes; a limit in bytes stands for its ratio."""
     able = {name: levels for name, levels in settings.items() if not why_not(name, levels[0])}
     if len(able) > 1:
@@ -96,7 +96,7 @@ def study(stack=HERE, settings="", sections=""):
 
 # Name of a setting -> a study that varies it, or has it.
 STUDIES = {
-    "host": lambda: study(sections=taken(OF_KERNEL)),
+    "host": lambda: study(sections=host_section(OF_KERNEL)),
     **{
         f"host.{name}": lambda name=name, levels=levels: study(sections=f"[host]\n{name} = {_toml(levels)}\n")
         for name, levels in OF_KERNEL.items()
@@ -153,11 +153,11 @@ def look_alone(state):
     def is_claimed():
         return any((refusal := why_not(name)) and "dbdyno" in refusal.why for name in SETTINGS)
 
-    def seen():
+    def look_unclaimed():
         host = None if is_claimed() else look(state)
         return None if is_claimed() else host
 
-    return wait_for(seen, every=0.1)
+    return wait_for(look_unclaimed, every=0.1)
 
 
 def moment(process, state, spans, rng):
@@ -169,7 +169,7 @@ def moment(process, state, spans, rng):
 
 
 def whole_run(path, into, state):
-    """Run a study to its end; returns the seconds until it announced a change, and those from then on."""
+    """Run a study to its end; return the seconds before its first change, and those after it."""
     began = time.monotonic()
     process = start_dbdyno("run", path, "--into", into, state=state)
     wait_for(lambda: process.poll() is not None or announced(state), every=0.01)

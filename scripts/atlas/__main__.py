@@ -43,7 +43,7 @@ def main() -> int:
         look = ["quick", str(results), "--html", str(results / "quick.html"), "--json"]
         failed += _make(results / "quick.json", look)
     runs = [*_run_folders(asked.runs, asked.into), *filter(is_begun, [ROOT / "tests/kept" / __version__])]
-    lacking = _lacking([*results.iterdir(), *runs])
+    lacking = _missing_studies([*results.iterdir(), *runs])
     built = build([results, *runs], asked.into / "site", lacking=lacking)
     for path, why in built.left_out.items():
         print(f"left out: {path}: {why}", file=sys.stderr)
@@ -98,7 +98,7 @@ def _measure(results: Path, runs: Path) -> list[str]:
     return failed + _run(_crash_studies(), results)
 
 
-def _lacking(results: list[Path]) -> list[str]:
+def _missing_studies(results: list[Path]) -> list[str]:
     """Return the titles of the studies of which none of these results is a finished run."""
     done = {path.name for path in results if path.is_dir() and _is_done(path)}
     return [load_study(study).about.title for study in [*_field_reports(), *_crash_studies()] if study.stem not in done]

@@ -48,7 +48,7 @@ def test_a_burner_beside_a_trial_is_seen_and_its_block_repeated(state, study_fil
     assert done.stdout.count(", not used: other processes took") == 2
     assert done.stdout.count(", kept: other processes took") == 1
     assert "block 1 is repeated whole" in done.stderr
-    assert "block 1 is kept all the same" in done.stderr
+    assert "block 1 is kept despite the interference" in done.stderr
 
 
 def test_what_the_trial_itself_does_is_no_disturbance(state, study_file, tmp_path):

@@ -88,7 +88,7 @@ LOST = {
     "sshd": lambda desk, _: desk.lab.silence("c1"),
     "the network": lambda desk, _: desk.lab.plug("c1", "down"),
     "the agent": lambda desk, _: killed(*agent(desk, "c1")),
-    "ssh": lambda _, study: killed(*begun_ssh_of(study, "c1")),
+    "ssh": lambda _, study: killed(*ssh_process_of(study, "c1")),
     "the coordinator": lambda _, study: killed(study.pid),
 }
 MENDS = {"sshd": lambda desk: desk.lab.listen("c1"), "the network": lambda desk: desk.lab.plug("c1", "up")}
@@ -100,7 +100,7 @@ def agent(desk, host):
     return desk.processes("dbdyno.hosts.agent", str(desk.state_of(host)))
 
 
-def begun_ssh_of(study, host):
+def ssh_process_of(study, host):
     """The same, once it has begun: on a busy machine a moment before that would kill nothing."""
     wait_for(lambda: ssh_of(study, host))
     return ssh_of(study, host)

@@ -159,7 +159,7 @@ def inputs_folder() -> Path:
 
 
 def missing_inputs_here(names: Sequence[str]) -> tuple[str, list[str]]:
-    """The folder for what is sent, which is there from now on, and which of these files are not in it."""
+    """Make the folder of inputs; return it, and which of these files it lacks."""
     make_state_folder()
     folder = inputs_folder()
     folder.mkdir(exist_ok=True)

@@ -6,7 +6,7 @@ from typing import Any, TypeVar
 
 from dbdyno.errors import HostError
 from dbdyno.hosts.bundle import bundle, our_digest
-from dbdyno.hosts.cluster import HostGroup, read_cluster
+from dbdyno.hosts.cluster import HostCluster, read_cluster
 from dbdyno.hosts.connections import reach
 from dbdyno.hosts.contract import NotInstalledError, all_of, on_each
 from dbdyno.hosts.frames import Facts, PutBack, for_people
@@ -34,7 +34,7 @@ class Brought:
 
 def bring_up(inventory: Inventory, say: Say) -> list[Brought]:
     """Put this very dbdyno on each host that lacks it. Raises ``UserError``, ``HostError`` with all that can't."""
-    with HostGroup(inventory.cluster.name).alone():
+    with HostCluster(inventory.cluster.name).alone():
         before = read_cluster(inventory.cluster.name)
         before.keep(before.sections(inventory))
         say("packing the installed dbdyno into wheels")
@@ -75,7 +75,7 @@ def bring_down(inventory: Inventory, say: Say) -> list[Restored]:
 
     Hosts that can't be reached are named, and stay known to this machine until they were.
     """
-    with HostGroup(inventory.cluster.name).alone():
+    with HostCluster(inventory.cluster.name).alone():
         cluster = read_cluster(inventory.cluster.name)
         hosts = cluster.sections(inventory)
         ended = _put_back(inventory, hosts, {"do": "stop"})

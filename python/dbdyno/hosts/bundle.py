@@ -59,7 +59,7 @@ def bundle(folder: Path) -> Iterator[Bundle]:
     shutil.rmtree(folder, ignore_errors=True)  # of one that was killed
     try:
         folder.mkdir(parents=True)
-        distributions = sorted(needed(OURS).values(), key=lambda distribution: distribution.name)
+        distributions = sorted(requirements_of(OURS).values(), key=lambda distribution: distribution.name)
         wheels = Bundle(tuple(_wheel(distribution, folder) for distribution in distributions))
     except OSError as error:
         shutil.rmtree(folder, ignore_errors=True)
@@ -75,7 +75,7 @@ def our_digest() -> str:
     return _digest(_files(metadata.distribution(OURS)))
 
 
-def needed(*names: str) -> dict[str, metadata.Distribution]:
+def requirements_of(*names: str) -> dict[str, metadata.Distribution]:
     """Every distribution that these need here, they among them, by its name. Raises ``HostError`` where one lacks.
 
     One that is needed under a condition is needed here if it is installed; extras are not.

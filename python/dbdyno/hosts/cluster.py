@@ -18,7 +18,7 @@ _RECORD_MAX_BYTES = 1024**2
 
 
 @dataclass(frozen=True)
-class HostGroup:
+class HostCluster:
     """The hosts of one name that were brought up and not brought down; ``is_up`` where a record of them is there."""
 
     name: str
@@ -53,16 +53,16 @@ class HostGroup:
         return alone_with(self.folder / "lock", f"bringing the hosts of {self.name} up or down")
 
 
-def read_cluster(name: str) -> HostGroup:
+def read_cluster(name: str) -> HostCluster:
     """The hosts of this name that were brought up. Raises ``HostError`` where their file is damaged."""
     path = cluster_folder(name) / "cluster.json"
     try:
         hosts = dict(json_object(read_regular(path, _RECORD_MAX_BYTES))["hosts"])
-        return HostGroup(
+        return HostCluster(
             name, {host: InventoryHost.model_validate(fields) for host, fields in hosts.items()}, is_up=True
         )
     except FileNotFoundError:
-        return HostGroup(name)
+        return HostCluster(name)
     except (OSError, ValueError, TypeError, KeyError, AttributeError) as error:
         raise HostError(f"{path} can't be read: {error}; remove it, then run dbdyno hosts up again") from None
 

@@ -148,7 +148,7 @@ class FigureStep:
     relative: float = 0.0  # the width of a bucket of its histogram
 
 
-def _of_percentiles(relative: float) -> dict[str, FigureStep]:
+def _percentile_steps(relative: float) -> dict[str, FigureStep]:
     return dict.fromkeys(LATENCY_PERCENTILES, FigureStep(relative=relative))
 
 
@@ -167,14 +167,14 @@ STEPS_OF_PROGRAMS: dict[str, dict[str, FigureStep]] = {
         "latency_ms_max": FigureStep(absolute=0.01),
         "seconds_real": FigureStep(absolute=0.0001),
     },
-    "fio": {**_of_percentiles(FIO_BUCKET), "seconds_real": FigureStep(absolute=0.001)},
+    "fio": {**_percentile_steps(FIO_BUCKET), "seconds_real": FigureStep(absolute=0.001)},
     "mysqlslap": {"seconds_real": FigureStep(absolute=0.001)},
     "bonnie": {},
     "command": {},
     "dump": {},
 }
 STEPS_OF_OURS: dict[str, FigureStep] = {  # dbdyno-load and the simulator
-    **_of_percentiles(HDR_OF_3_DIGITS),
+    **_percentile_steps(HDR_OF_3_DIGITS),
     "stall_seconds_max": FigureStep(absolute=0.1),  # counted in tenths of a second
 }
 STEPS_OF_TRACE: dict[str, FigureStep] = dict.fromkeys(

@@ -52,6 +52,7 @@ from dbdyno.plan.stop_rule import StopRule
 from dbdyno.store.header import Header
 from dbdyno.store.records import Run
 from dbdyno.store.reported import DevicePrice, Prices, ReportedClaim, ReportedRow, ReportedTable
+from dbdyno.study.defaults import DEFAULT_AA_BLOCKS
 from dbdyno.study.document import Setting, WorkloadSection
 from dbdyno.study.drives import drive_files, is_real, resolved_drive
 from dbdyno.study.load import names_of
@@ -854,7 +855,6 @@ def fast_cache_lines(plan: Plan) -> list[str]:
 # The plan of an A/A run: one treatment of a study under two labels, so that whatever differs is the host's doing.
 
 
-AA_BLOCKS = 10
 LABELS = {"t1": "A", "t2": "B"}
 
 
@@ -886,7 +886,7 @@ def aa_plan(study: Study, *, treatment: str | None = None, blocks: int | None = 
         treatments=[Treatment(id_, {"label": label}) for id_, label in LABELS.items()],
         baseline="t1",
         comparisons=[Comparison("t1", "t2")],
-        blocks=blocks or AA_BLOCKS * hosts,
+        blocks=blocks or DEFAULT_AA_BLOCKS * hosts,
         until="blocks",
         half_width=None,
         budget_seconds=None,  # the study's is for all its treatments; here the number of blocks is what was asked

@@ -495,7 +495,7 @@ class _Runner:
 
     def _kept(self, of: Slot | Trial) -> str:
         loads = self._loads(of)
-        return f"block {of.block} is kept all the same{f' for {loads}' if loads else ''}"
+        return f"block {of.block} is kept{f' for {loads}' if loads else ''} despite the interference"
 
     def _loads(self, of: Slot | Trial) -> str:
         design = self.plan.design

@@ -85,9 +85,10 @@ def with_clients(ports: Ports, address: str, offer: Callable[[JointLoadRequest],
 
 def _address(connected_hosts: Connected) -> str:
     """The address of this machine, as the hosts reach it. Raises ``HostError`` where none is known."""
+    if address := connected_hosts.inventory.cluster.address:
+        return address
     origins = connected_hosts.origins()
-    seen = next(filter(_is_of_this_machine, origins.values()), "")
-    if address := connected_hosts.inventory.cluster.address or seen:
+    if address := next(filter(_is_of_this_machine, origins.values()), ""):
         return address
     reports = ", ".join(f"{name} reports {origin or 'none'}" for name, origin in origins.items())
     why = f"no host reports an address of this machine as the origin of its ssh connection ({short(reports)})"

@@ -118,14 +118,14 @@ def _names(paths: Sequence[Path]) -> list[str]:
 def draw(path: Path, name: str, into: Path) -> AtlasEntry:
     """Write the page and the card of a result. Raises ``DbdynoError`` or ``OSError``."""
     with last_resort(path):
-        document, entry = _of_run(path, name) if path.is_dir() else _of_json(path, name)
+        document, entry = _run_entry(path, name) if path.is_dir() else _json_entry(path, name)
         page, picture = html.render(document, home="../index.html"), str(card.draw(document))
     (into / "runs" / f"{name}.html").write_bytes(page.encode("utf-8", "replace"))
     (into / "cards" / f"{name}.svg").write_bytes(picture.encode("utf-8", "replace"))
     return entry
 
 
-def _of_run(path: Path, name: str) -> tuple[Document, AtlasEntry]:
+def _run_entry(path: Path, name: str) -> tuple[Document, AtlasEntry]:
     budget = Budget()
     run = read_run(path, budget=budget)
     if not run.trials:
@@ -154,21 +154,21 @@ def _plain(row: Mapping[str, Any]) -> dict[str, Any]:
     return {name: value for name, value in row.items() if value is None or isinstance(value, str | int | float)}
 
 
-def _of_json(path: Path, name: str) -> tuple[Document, AtlasEntry]:
+def _json_entry(path: Path, name: str) -> tuple[Document, AtlasEntry]:
     """Return what ``dbdyno quick --json`` or ``simulate --json`` printed. Raises ``UserError`` where it is neither."""
     try:
         values = json_object(read_regular(path, JSON_BYTES_MAX), values_max=JSON_VALUES_MAX)
         if values.get("simulated") is True and "points" in values:
-            return _of_sweep(values, name)
+            return _sweep_entry(values, name)
         if "targets" in values and "likeness" in values:
-            return _of_quick(values, name)
+            return _quick_entry(values, name)
         why = "it is neither of dbdyno quick --json nor of dbdyno simulate --json"
     except (KeyError, TypeError, ValueError, IndexError, AttributeError, ArithmeticError) as error:
         why = str(error) if type(error) is ValueError else f"its {short(str(error), 60)} is not as dbdyno writes it"
     raise UserError(f"{path}: {why}")
 
 
-def _of_sweep(values: Mapping[str, Any], name: str) -> tuple[Document, AtlasEntry]:
+def _sweep_entry(values: Mapping[str, Any], name: str) -> tuple[Document, AtlasEntry]:
     load, by_levels = str(values["load"]), dict[tuple[tuple[str, str], ...], list[Any]]()
     for point in values["points"]:
         levels = {str(factor): str(level) for factor, level in point["levels"].items()}
@@ -181,7 +181,7 @@ def _of_sweep(values: Mapping[str, Any], name: str) -> tuple[Document, AtlasEntr
     )
 
 
-def _of_quick(values: Mapping[str, Any], name: str) -> tuple[Document, AtlasEntry]:
+def _quick_entry(values: Mapping[str, Any], name: str) -> tuple[Document, AtlasEntry]:
     look = _without_place(quick_of(values))
     report, figures = quick.document(look), list(figures_of_quick(name, look))
     when = _day(look.facts.get("measured", ""))

@@ -26,7 +26,7 @@ from dbdyno.mysql.server_url import is_url, server_url
 from dbdyno.mysql.settings import DISTRIBUTION, GALERA_OPTIONS, INNODB, NO_SERVER
 from dbdyno.store.reported import Direction
 from dbdyno.study.beside import Beside, BesideSection, running
-from dbdyno.study.defaults import DEFAULT_MARGIN
+from dbdyno.study.defaults import DEFAULT_CUTS, DEFAULT_CUTS_PER_RUN, DEFAULT_MARGIN
 from dbdyno.study.document import FileSection, HostName, Identifier, Line, Setting, WorkloadSection, matching
 from dbdyno.study.drives import HERE, MEMORY, NOT_GIVEN, device_kind, is_real
 from dbdyno.study.mistakes import Mistake, did_you_mean, shown
@@ -36,8 +36,6 @@ from dbdyno.study.workloads import USERS_SQL, Workload
 # ``[crash]``: a study of what power cuts, or kills of the server, leave of acknowledged commits.
 
 
-CUTS = 300  # of 30 runs: nothing lost in them shows at most 9.5 %, with 95 % confidence
-CUTS_PER_RUN = 10
 _UNIFORM: list[When] = ["uniform"]
 _RANDOM: list[Survivors] = ["random-4096"]
 
@@ -63,7 +61,7 @@ class CrashSection(FileSection):
     cache survives. `failover`: the server is killed for good, once a trial, and its [replica](layers.md#replica), or
     another node of its [cluster](layers.md#cluster), examined.
     """
-    cuts: Annotated[StrictInt, Field(ge=1, le=100_000)] = CUTS
+    cuts: Annotated[StrictInt, Field(ge=1, le=100_000)] = DEFAULT_CUTS
     """Cuts of each treatment, which decide the [number of
     blocks](statistics/crash-safety.md#how-often-it-may-happen).
     """
@@ -92,7 +90,7 @@ class CrashSection(FileSection):
     @property
     def cuts_each(self) -> int:
         """Cuts of one trial."""
-        return self.cuts_per_run or (CUTS_PER_RUN if self.mode == "power" else 1)
+        return self.cuts_per_run or (DEFAULT_CUTS_PER_RUN if self.mode == "power" else 1)
 
     @property
     def blocks(self) -> int:

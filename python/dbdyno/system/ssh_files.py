@@ -43,7 +43,7 @@ def why_ssh_is_open_to_others(config: Path) -> str:
             return f"{path} is included too deep, or among more files than dbdyno reads"
         for keyword, words in _settings(read_regular(path, TEXT_LIMIT_BYTES).decode(errors="replace")):
             if keyword == "include":
-                included_paths = [Path(file) for word in words for file in sorted(glob(str(_own(word))))]  # noqa: PTH207  (from the root on)
+                included_paths = [Path(file) for word in words for file in sorted(glob(str(_own(word))))]  # noqa: PTH207  (an absolute pattern)
                 waiting += [(file, depth + 1) for file in included_paths if file.is_file()]
             for named in _files_of(keyword, words):
                 if why := _why_open(named):

@@ -75,11 +75,11 @@ def by_packaging(*names):
 def test_all_that_is_needed_is_found_without_another_package(names, monkeypatch):
     wanted = by_packaging(*names)
     monkeypatch.setitem(sys.modules, "packaging", None)  # nothing that dbdyno needs brings it
-    found = bundle.needed(*names)
+    found = bundle.requirements_of(*names)
     assert wanted <= found.keys()
     assert names != ("dbdyno",) or wanted == found.keys()
     with pytest.raises(HostError, match="no-such-thing is not installed here as a package"):
-        bundle.needed("no_such.thing")
+        bundle.requirements_of("no_such.thing")
 
 
 def asked(wheels, folder, **fields):

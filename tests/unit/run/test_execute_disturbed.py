@@ -31,7 +31,7 @@ def test_at_the_last_attempt_a_disturbed_block_is_kept(script, four, into):
     assert script.ran == expected
     assert attempts_used(into) == {1: {3}, 2: {1}, 3: {1}}
     assert read_run(into).notes == []
-    assert "block 1 is kept all the same" in script.said
+    assert "block 1 is kept despite the interference" in script.said
 
 
 def test_where_repeating_is_no_remedy_it_ends(script, four, into):
@@ -58,7 +58,7 @@ def test_a_study_may_only_note_them(script, plan, into):
     assert perform(script, noting, into).how == "done"
     assert script.ran == planned(noting, (1, 1), (2, 1), (3, 1))
     assert [trial.disturbed for trial in read_run(into).trials] == [True] * 6
-    assert not any("kept all the same" in line for line in script.said)
+    assert not any("despite the interference" in line for line in script.said)
 
 
 def test_the_results_of_a_trial_have_no_say_in_its_repetition(script, four, into, tmp_path):

@@ -174,7 +174,7 @@ def test_after_as_many_loads_as_two_blocks_have_none_is_repeated_for_interferenc
     last = {t.id for t in plan.design.treatments if t.levels["load"] in {"last", "alone"}}
     script.disturbed = {(block, attempt, id_) for block in (1, 2, 3) for attempt in (1, 2, 3) for id_ in last}
     assert perform(script, plan, into).how == "done"
-    assert "block 1 is kept all the same for alone" in script.said
+    assert "block 1 is kept for alone despite the interference" in script.said
     (told,) = (said for said in script.said if "no longer repeated" in said)
     assert told.startswith("4 loads met interference at every attempt, so loads are no longer repeated for that; ")
     assert {trial.attempt for trial in read_run(into).trials if trial.block == 3} == {1}

@@ -76,15 +76,15 @@ class Bcache:
     def _set(self, folder: Path) -> None:
         """Set what the study says. Raises ``TrialError`` with every setting that did not take."""
         _write(folder / "cache_mode", self.section.cache_mode)
-        cutoff = self.section.sequential_cutoff
-        if cutoff is not None:
-            _write(folder / "sequential_cutoff", str(cutoff))
-        wrong = []
+        cutoff, wrong = self.section.sequential_cutoff, []
         if (mode := chosen_of(folder / "cache_mode")) != self.section.cache_mode:
             wrong.append(f"cache_mode {self.section.cache_mode}, it is {mode}")
         # The kernel shows a size with one decimal.
-        if cutoff is not None and abs((text := bytes_of(text_of(folder / "sequential_cutoff"))) - cutoff) > cutoff / 10:
-            wrong.append(f"sequential_cutoff {cutoff}, it is {text}")
+        if (
+            cutoff is not None
+            and abs((there := bytes_of(text_of(folder / "sequential_cutoff"))) - cutoff) > cutoff / 10
+        ):
+            wrong.append(f"sequential_cutoff {cutoff}, it is {there}")
         if wrong:
             raise TrialError(f"cache: asked for {'; '.join(wrong)}")
 
