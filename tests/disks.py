@@ -142,14 +142,17 @@ class Recorder:
         except OSError:
             pass
 
-    def lost(self, cut=None):
-        """Acknowledged records, by the time of a cut if given, that are not there, nor overwritten by a later one."""
+    def lost(self, cut):
+        """Records acknowledged before a cut that are not there, nor overwritten by a later one.
+
+        What is acknowledged after it proves nothing: btrfs calls an fsync done whose write failed meanwhile.
+        """
         held = b""
         if self.path.exists():
             with self.path.open("rb") as file:
                 held = file.read(self.records * self.PAGE)
-        last = bisect_left(self.acknowledged_ns, cut.cut_ns) if cut else self.acknowledged
-        sent = bisect_left(self.sent_ns, cut.cut_end_ns) if cut else last + 1
+        last = bisect_left(self.acknowledged_ns, cut.cut_ns)
+        sent = bisect_left(self.sent_ns, cut.cut_end_ns)
         wanted = range(max(1, sent - self.records + 1), last + 1)
         at = {number: number % self.records * self.PAGE for number in wanted}
         return [number for number in wanted if held[at[number] : at[number] + self.PAGE] != self.page(number)]

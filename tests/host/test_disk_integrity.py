@@ -9,6 +9,7 @@ import subprocess
 import threading
 import time
 from contextlib import contextmanager, suppress
+from dataclasses import fields
 from itertools import product
 
 import pytest
@@ -20,6 +21,7 @@ from dbdyno.servers.mysql.own import install_data, server_command
 from dbdyno.servers.mysql.server import await_ready
 from dbdyno.servers.sources.installation import find_server
 from dbdyno.servers.user import own_folder, unprivileged
+from dbdyno.stack.disk_client import PowerCut
 from tests.disks import LONG, Recorder, attached, fio, fsck, make_filesystem, mounted
 from tests.sampled import some
 from tests.support import wait_for
@@ -52,7 +54,7 @@ def test_fio_finds_what_it_wrote(state, model, mode):
 
 
 def cut_under_load(disk, place, seed, seconds):
-    """Write with fio and, record by record, ourselves; cut the power; returns what was acknowledged."""
+    """Write with fio and, record by record, ourselves; cut the power; returns the recorder and the cut."""
     recorder = Recorder(place / "records", 64)
     writer = threading.Thread(target=recorder.run)
     server_command = {"directory": place, "filename": None, "rw": "randwrite", "ioengine": "psync", "fsync": 200}
@@ -62,6 +64,7 @@ def cut_under_load(disk, place, seed, seconds):
     time.sleep(seconds)
     wait_for(lambda: recorder.acknowledged > RECORDS_MIN)
     cut = disk("power-cut", "--seed", str(seed), "--json")
+    cut = PowerCut(**{field.name: cut[field.name] for field in fields(PowerCut)})
     writer.join()
     load.kill()  # it may go on reading what it has cached
     load.wait()
@@ -84,11 +87,11 @@ def test_a_filesystem_with_barriers_survives_power_cuts(state, tmp_path, kind, m
                 break
             with mounted(disk.device, tmp_path / "place") as place:
                 recorder, cut = cut_under_load(disk, place, seed, 1.5)
-            lost_sectors += cut["lost_sectors"]
+            lost_sectors += cut.lost_sectors
             disk("power-on")
             with mounted(disk.device, tmp_path / "place"):
                 assert recorder.acknowledged > RECORDS_MIN
-                assert recorder.lost() == [], f"seed {seed}: forced to the disk and gone"
+                assert recorder.lost(cut) == [], f"seed {seed}: forced to the disk and gone"
             assert fsck(kind, disk.device) == "", f"seed {seed}"
         else:
             pytest.fail("19 cuts that took nothing prove nothing")
@@ -102,11 +105,11 @@ def test_without_barriers_a_loss_is_found(state, tmp_path):
         for seed in range(1, 17):
             make_filesystem("ext4", disk.device)
             with mounted(disk.device, tmp_path / "place", "nobarrier") as place:
-                recorder, _ = cut_under_load(disk, place, seed, 1.0)
+                recorder, cut = cut_under_load(disk, place, seed, 1.0)
             disk("power-on")
             try:
                 with mounted(disk.device, tmp_path / "place"):
-                    found += recorder.lost()
+                    found += recorder.lost(cut)
             except subprocess.CalledProcessError:
                 found.append("it can't be mounted any more")
             found += [fsck("ext4", disk.device)] if fsck("ext4", disk.device) else []

@@ -82,9 +82,11 @@ impl Engine {
         if state.power != Power::On {
             return Err(without_power(state.power).into());
         }
+        let cut_ns = monotonic_ns();
         state.power = power;
         let failed = state.in_flight.drain();
         let lost = self.content.power_cut(seed, sector_bytes);
+        let cut_end_ns = monotonic_ns();
         // Its caches are empty and nothing is with it any more; what it has on the medium begins anew as well.
         let drive = state.drive.clone();
         let renewed = state.renew_model(&drive, &self.content);
@@ -95,6 +97,8 @@ impl Engine {
         renewed?;
         let lost = lost.map_err(|error| format!("the content could not be put back: {}", refusal(error)))?;
         Ok(json!({
+            "cut_ns": cut_ns,
+            "cut_end_ns": cut_end_ns,
             "in_flight_failed": in_flight,
             "write_cache": write_cache,
             "sector_bytes": sector_bytes,

@@ -43,6 +43,8 @@ class Fault:
 class PowerCut:
     """What a loss of power took."""
 
+    cut_ns: int  # CLOCK_MONOTONIC; what was acknowledged before this and had been flushed is kept
+    cut_end_ns: int  # nothing that was sent after this was written
     in_flight_failed: int  # requests
     write_cache: str
     sector_bytes: int
