@@ -8,7 +8,7 @@ use std::thread::sleep;
 use std::time::{Duration, Instant};
 
 use common::fake_server::{FakeServer, Stalls};
-use common::{json, slap_at, text};
+use common::{json, slap_at, text, undisturbed};
 use serde_json::Value;
 
 const RATE: u32 = 1000;
@@ -25,6 +25,13 @@ fn run(server: &FakeServer, flags: &str) -> Value {
 }
 
 fn runs(server: &FakeServer, flags: &str) -> Vec<Value> {
+    undisturbed(|| {
+        server.forget();
+        runs_once(server, flags)
+    })
+}
+
+fn runs_once(server: &FakeServer, flags: &str) -> Vec<Value> {
     let path = server.socket().with_extension("json");
     let mut command = slap_at(server.socket(), flags);
     command.args(["--query=SELECT 'LOAD'", "--create-schema=x", "--silent"]).arg("--json").arg(&path);
@@ -62,7 +69,6 @@ fn run_that_tells(expected: &[(&str, f64)], server: &FakeServer, flags: &str) ->
     const ATTEMPTS: usize = 4;
     let mut reported = Vec::new();
     for _ in 0..ATTEMPTS {
-        server.forget();
         let run = run(server, flags);
         if expected.iter().all(|(name, ms)| is_within(latency_ms(&run, name), *ms, 0.05)) {
             return run;

@@ -168,7 +168,8 @@ fn a_server_that_never_answers_is_given_up() {
             Ok(())
         });
         assert_eq!(code, Some(1), "{way}: {stderr}");
-        assert!(stderr.contains("answered no client for 1 s"), "{way}: {stderr}");
+        // For 1 s, or more where the host stood still.
+        assert!(stderr.contains("answered no client for "), "{way}: {stderr}");
         assert_eq!(run["queries"], 0, "{way}");
         assert!(start.elapsed() > Duration::from_secs(1));
     }

@@ -9,11 +9,12 @@ use std::fs;
 use std::hash::{DefaultHasher, Hash, Hasher};
 use std::io::Read;
 use std::net::TcpListener;
+use std::panic::{AssertUnwindSafe, catch_unwind, resume_unwind};
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Output, Stdio};
 use std::sync::OnceLock;
-use std::sync::atomic::{AtomicUsize, Ordering};
-use std::thread::sleep;
+use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
+use std::thread::{self, sleep};
 use std::time::{Duration, Instant};
 
 use serde_json::Value;
@@ -283,6 +284,37 @@ pub fn expect(command: &mut Command, code: i32) -> Output {
 pub fn ended(command: &mut Command) -> (Option<i32>, String, Duration) {
     let mut child = command.stdout(Stdio::null()).stderr(Stdio::piped()).spawn().unwrap();
     waited_for(&mut child)
+}
+
+/// Does something that measures time, and again, a few times at most, if the host stood still meanwhile.
+pub fn undisturbed<T>(mut act: impl FnMut() -> T) -> T {
+    const LATE_MAX: Duration = Duration::from_millis(100);
+    const STEP: Duration = Duration::from_millis(20);
+    const ATTEMPTS: usize = 4;
+    let mut attempt = || {
+        let is_over = AtomicBool::new(false);
+        thread::scope(|scope| {
+            let witness = scope.spawn(|| {
+                let mut longest = Duration::ZERO;
+                while !is_over.load(Ordering::Relaxed) {
+                    let start = Instant::now();
+                    sleep(STEP);
+                    longest = longest.max(start.elapsed());
+                }
+                longest
+            });
+            let done = catch_unwind(AssertUnwindSafe(&mut act));
+            is_over.store(true, Ordering::Relaxed);
+            let stood_still = witness.join().unwrap() > STEP + LATE_MAX;
+            (done.unwrap_or_else(|panic| resume_unwind(panic)), stood_still)
+        })
+    };
+    for _ in 1..ATTEMPTS {
+        if let (done, false) = attempt() {
+            return done;
+        }
+    }
+    attempt().0
 }
 
 /// Waits for something that must come, however busy the host is.
