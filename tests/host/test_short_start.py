@@ -91,7 +91,7 @@ def test_each_level_is_tried_and_told_by_its_own_line(planned):
     assert found["innodb_encrypt_tables"]["said"].startswith("needs the module file_key_management, which")
     assert ":9: server.settings.innodb_encrypt_tables" in found["innodb_encrypt_tables"]["place"]
     (lacking,) = json.loads(done.stdout)["lacking"]
-    assert lacking["remedy"] == "leave this level out: innodb_encrypt_tables = false"
+    assert lacking["remedy"] == "leave this level out, so that the line reads: innodb_encrypt_tables = false"
 
 
 @pytest.mark.skipif(HUGE_PAGES, reason="this host can't: its huge pages are reserved")
@@ -371,7 +371,7 @@ def test_a_mount_option_that_is_refused_is_told_by_plan_with_its_line_and_what_t
     (lacking,) = json.loads(done.stdout)["lacking"]
     assert lacking["name"].endswith("study.toml:11: filesystem.mount")
     assert lacking["detail"].startswith("data=journal,dioread_nolock: a mount of ext4 says: ")
-    assert lacking["remedy"] == 'leave this level out: mount = "noatime"'
+    assert lacking["remedy"] == 'leave this level out, so that the line reads: mount = "noatime"'
     (outcome,) = json.loads(done.stdout)["settings"]
     assert (outcome["setting"], outcome["how"], outcome["taken"]) == ("mount", "refused", False)
 
@@ -432,7 +432,7 @@ def test_a_level_that_mkfs_refuses_is_refused_by_plan_with_its_line(state, study
     assert done.returncode == 2
     assert (
         "study.toml:11: filesystem.mkfs: -b 1000: mkfs.ext4 says: mkfs.ext4: invalid block size - 1000;"
-        ' leave this level out: mkfs = "-b 4096"' in done.stdout
+        ' leave this level out, so that the line reads: mkfs = "-b 4096"' in done.stdout
     )
 
 

@@ -49,7 +49,8 @@ def _with_unit(option: str, text: str, parsed: Callable[[str], U]) -> U:
     try:
         return parsed(text)
     except ValueError as error:
-        raise UserError(f"{option} {text!r} {error}") from None
+        said = str(error).replace(" in quotes,", ",").replace('"', "")  # quotes are those of a study file
+        raise UserError(f"{option} {text!r} {said}") from None
 
 
 def bytes_of(option: str, text: str) -> int:

@@ -47,7 +47,10 @@ def export(
     from dbdyno.store.others import last_resort
 
     if not output.name.endswith(SUFFIX):
-        raise UserError(f"--output {output}: the file is a {SUFFIX}; name it {output.name}{SUFFIX}")
+        name = output.name
+        for other in (".tgz", ".zip", ".tar", ".gz"):
+            name = name.removesuffix(other)
+        raise UserError(f"--output {output}: the file is a {SUFFIX}; name it {name}{SUFFIX}")
     refuse_to_overwrite(output, GZIP, f"is not a {SUFFIX}")
     asks = sys.stdin.isatty() and sys.stderr.isatty() and not json_
     if not (yes or asks or json_):

@@ -619,7 +619,7 @@ class Plan:
         blocks, count = self.design.blocks, len(self.design.comparisons)
         if not count:
             if not (self.design.fleet and self.design.fleet.levels):
-                yield "there is nothing to compare: no field is given as a list"
+                yield "there is nothing to compare: no field is given as a list of two values or more"
         elif self.design.until == "blocks" and blocks < MIN_BLOCKS:
             smallest = min(1, count * smallest_p(blocks))
             yield (

@@ -135,7 +135,7 @@ def _remedy(plan: Plan, spec: TrialSpec, field: tuple[str, ...], outcome: Settin
         instead = f"write what it takes, {toml_value(value) if line else line_of_field(outcome.name, value)}, or "
     elif outcome.how == "limited":
         instead = "give less, or allow the user who runs dbdyno more open files (ulimit -n), or "
-    return f"{instead}leave this level out: {line}" if line else f"{instead}leave it out"
+    return f"{instead}leave this level out, so that the line reads: {line}" if line else f"{instead}leave it out"
 
 
 def _sets_of(plan: Plan) -> list[_Set]:

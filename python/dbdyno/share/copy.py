@@ -91,7 +91,7 @@ def copy_without_names(  # noqa: PLR0913
         anew = [(event, _event(event, words)) for event in events]
     except ValueError as error:
         raise damaged(source, why_wrong(error)) from None
-    folder = create(into, header, words.document(run.host, "host"))
+    folder = create(into, header, words.document(run.host, "host"), remedy="name a new folder")
     try:
         done = 0
         for event, copied in anew:

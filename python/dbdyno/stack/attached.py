@@ -5,7 +5,7 @@ import os
 import re
 import stat
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import datetime
 from pathlib import Path
 from typing import Any
@@ -93,7 +93,8 @@ def attach_disk(spec: DiskSpec, *, name: str | None = None, sector: int = SECTOR
         raise UserError(str(error)) from None
     if spec.size < 1024**2 or spec.size % 4096:
         raise UserError(f"--size must be at least 1 MiB and a multiple of 4096 bytes, not {spec.size}")
-    lacking = [capability for capability in (root(), fuse(), loop(), own_programs()) if not capability.ok]
+    needed = replace(root(), remedy="run it with sudo"), fuse(), loop(), own_programs()
+    lacking = [capability for capability in needed if not capability.ok]
     if lacking:
         raise UserError("\n".join(capability.said for capability in lacking))
     name = _free_name(name, spec.model)

@@ -98,8 +98,15 @@ class RunFolder:
         self.append(Finished(*place, disturbed=trial.disturbed, sha256=sums, host=trial.host))
 
 
-def create(path: Path, header: Header, host: Mapping[str, Any], study: str = "") -> RunFolder:
-    """A new run folder, with the ``study``'s text as it was written.
+def create(
+    path: Path,
+    header: Header,
+    host: Mapping[str, Any],
+    study: str = "",
+    *,
+    remedy: str = "name a new folder, or go on with this run by --resume",
+) -> RunFolder:
+    """A new run folder, with the ``study``'s text as it was written; ``remedy`` is said of a folder with something in.
 
     Raises:
         UserError: it exists and is not empty, or can't be made.
@@ -109,7 +116,7 @@ def create(path: Path, header: Header, host: Mapping[str, Any], study: str = "")
         make_folder(path)
         # A run killed before its header was whole had no trial: it may be begun anew.
         if {entry.name for entry in path.iterdir()} - _BEFORE_THE_HEADER:
-            raise UserError(f"{path} is not empty; name a new folder, or go on with this run by --resume")
+            raise UserError(f"{path} is not empty; {remedy}")
         folder = RunFolder(path)
         try:
             _write_own_files(path, header, host, study)

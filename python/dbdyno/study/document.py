@@ -16,6 +16,9 @@ from dbdyno.system.files import near_file, read_text
 MAX_DEPTH = 16  # of tables and lists in each other; a study needs 6
 MAX_ENTRIES = 1000  # of one table or list
 _DIGITS = re.compile(r"[0-9][0-9_]{99,}")
+_LINE_OF_ERROR = re.compile(r" ?\((?:TOML parse error )?at line (\d+), column (\d+)\)$")
+_BARE_TEXT = re.compile(r"(\s*[^=#]*=\s*)([^\W\d][^\s\"'\[\]{}#,]*|/[^\s\"'#,]*)\s*(?:#.*)?")  # device = here
+_YAML = re.compile(r"\s*(?:- )?([A-Za-z_][\w-]*)\s*:(?: .*)?")  # device: here
 
 
 def read_document(path: Path) -> tuple[str, dict[str, Any], dict[str, int]]:
@@ -23,13 +26,13 @@ def read_document(path: Path) -> tuple[str, dict[str, Any], dict[str, int]]:
     try:
         text = read_text(path)
     except (OSError, UnicodeDecodeError) as error:
-        reason = error.strerror if isinstance(error, OSError) else "it is not UTF-8 text"
+        reason = error.strerror if isinstance(error, OSError) else "it is not UTF-8 text; save it as UTF-8"
         meant = near_file(path) if isinstance(error, FileNotFoundError) else ""
         raise UserError(f"{path}: can't be read: {reason}{meant}") from None
     try:
         raw = toml_document(text)
     except tomllib.TOMLDecodeError as error:
-        raise UserError(f"{path}: not valid TOML: {error}") from None
+        raise not_toml(path, text, str(error)) from None
     except RecursionError:
         raise UserError(f"{path}: not valid TOML: it is nested too deep") from None
     except ValueError:  # of Python itself: a whole number of more digits than it takes
@@ -43,13 +46,33 @@ def read_document(path: Path) -> tuple[str, dict[str, Any], dict[str, int]]:
         lines = toml_lines(text)
     except ValueError as error:  # what tomllib lets pass, such as a number that TOML has no room for
         place, *_, reason = str(error).strip().splitlines()
-        raise UserError(f"{path}: not valid TOML: {reason} ({place})") from None
+        raise not_toml(path, text, f"{reason} ({place})") from None
     for where, entries in _collections(raw, ()):
         if len(entries) > MAX_ENTRIES:
             line = next((lines[key] for n in range(len(where), 0, -1) if (key := ".".join(where[:n])) in lines), 1)
             field = ".".join(where) or "the file"
             raise UserError(f"{path}:{line}: {field[:60]}: has {len(entries)} entries; at most {MAX_ENTRIES} are read")
     return text, raw, lines
+
+
+def not_toml(path: Path, text: str, reason: str) -> UserError:
+    """The error of a text that is no TOML, at its line, with what was likely meant there."""
+    place = _LINE_OF_ERROR.search(reason)
+    lines = text.splitlines()
+    if place is None or not 1 <= (number := int(place[1])) <= len(lines):
+        return UserError(f"{path}: not valid TOML: {reason}")
+    said = f"{reason[: place.start()]} at column {place[2]}"
+    return UserError(f"{path}:{number}: not valid TOML: {said}{_meant(lines[number - 1][:200])}")
+
+
+def _meant(line: str) -> str:
+    if yaml := _YAML.fullmatch(line):
+        return f"; a field is written {yaml[1]} = ..."
+    if bare := _BARE_TEXT.fullmatch(line):
+        return f'; text stands in quotes: {bare[1].strip()} "{bare[2]}"'
+    if not re.split("[=#]", line, maxsplit=1)[0].isascii():
+        return "; a name with other than A-Z, a-z, 0-9, - and _ stands in quotes"
+    return ""
 
 
 def depth_of(value: object) -> int:

@@ -123,9 +123,7 @@ def study_text(
     sections: dict[str, dict[str, Any]] = {"stack": {}, "workload": dict(workload)}
     factors = put(sections, fields, kind)
     if not factors:
-        raise UserError(
-            "give a field with levels to compare, as in: dbdyno try scheduler=none,mq-deadline --load write"
-        )
+        raise UserError("give a field with levels to compare, as in: dbdyno try device=hdd-7200,ssd-sata --load write")
     _check_fields(kind, sections["workload"], "FIELD=VALUE")
     stack = sections["stack"]
     if "device" not in stack and not _is_external(stack):

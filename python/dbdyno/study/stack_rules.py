@@ -421,11 +421,13 @@ def _file(spec: TrialSpec, _: Path) -> Iterator[Mistake]:
 
 
 def _emulated(spec: TrialSpec, folder: Path) -> Iterator[Mistake]:
-    yield from _filesystem(spec)
-    yield from broken_drive_rules(spec, folder)
+    broken = list(broken_drive_rules(spec, folder))
+    yield from broken
+    if not any(mistake.path == ("stack", "device") for mistake in broken):  # else none knows what such a drive lacks
+        yield from _filesystem(spec)
+        yield from broken_size_rules(spec)
     if spec.stack.serial is not None:
         yield Mistake(("stack", "serial"), "is for real devices; an emulated disk has none")
-    yield from broken_size_rules(spec)
 
 
 def _booted(spec: TrialSpec, folder: Path) -> Iterator[Mistake]:

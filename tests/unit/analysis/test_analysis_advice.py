@@ -277,6 +277,13 @@ def test_a_run_without_a_verdict_recommends_nothing_but_what_to_do_next():
     assert text_of(replace(build(pairs=PAIR), ended="interrupted")) == (
         "Not conclusive. The run is not finished; continue with: dbdyno run STUDY --into DIR --resume"
     )
+    assert text_of(replace(few, imported=True)) == (
+        "Not conclusive. Run at least 3 more blocks where it was measured"
+        " (a result that was imported can't be gone on with here)."
+    )
+    assert text_of(replace(build(pairs=PAIR), ended="interrupted", imported=True)) == (
+        "Not conclusive. The run is not finished; a result that was imported can't be gone on with here"
+    )
     assert text_of(replace(few, trials=[], ended="done")).startswith("No recommendation: no block is usable")
     assert text_of(build(pairs=[])).startswith("No recommendation: nothing was compared")
     loads = [Treatment("t1", {"clients": "1"}), Treatment("t2", {"clients": "16"})]

@@ -278,7 +278,9 @@ def test_a_budget_of_less_than_a_block_is_foretold(plan):
 
 
 def test_nothing_to_compare_is_foretold(factors):
-    assert list(factors({"x": [1]}).warnings()) == ["there is nothing to compare: no field is given as a list"]
+    assert list(factors({"x": [1]}).warnings()) == [
+        "there is nothing to compare: no field is given as a list of two values or more"
+    ]
 
 
 def test_the_time_is_exact_where_the_load_is_bounded_by_time(plan):

@@ -192,7 +192,7 @@ def test_a_text_is_let_out_if_it_is_named(dbdyno, marked, tmp_path):
 @pytest.mark.parametrize(
     ("arguments", "said"),
     [
-        (["--output", "result.zip"], "name it result.zip.tar.gz"),
+        (["--output", "result.zip"], "name it result.tar.gz"),
         (["--output", "{plain}/run.tar.gz", "--title", "a\nb"], "is not one printable line"),
         (["--output", "none/run.tar.gz"], "there is no folder none"),
     ],

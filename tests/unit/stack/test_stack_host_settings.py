@@ -5,7 +5,7 @@ import os
 import pytest
 
 from dbdyno.stack import capabilities
-from dbdyno.stack.layers.host_settings import SETTINGS, why_not, why_without_effect
+from dbdyno.stack.layers.host_settings import SETTINGS, Refusal, why_not, why_without_effect
 from dbdyno.study.mistakes import FIELDS_OF
 from dbdyno.study.schema import HostSection, ServerSection
 
@@ -83,6 +83,14 @@ def test_a_file_that_is_read_only_is_refused(host, monkeypatch):
     assert why_not("swappiness", 1, root).remedy == "run dbdyno on the host itself"
     monkeypatch.setattr(os, "geteuid", lambda: 1000)
     assert why_not("swappiness", 1, root).remedy == "run it with sudo"
+
+
+def test_what_only_root_may_set_is_said_once_for_each_folder(host, monkeypatch):
+    root = host()
+    monkeypatch.setattr(os, "access", lambda *_: False)
+    monkeypatch.setattr(os, "geteuid", lambda: 1000)
+    refusals = {why_not(name, root=root) for name in ("swappiness", "dirty_ratio", "dirty_bytes")}
+    assert refusals == {Refusal(f"only root may write to {root / 'proc/sys/vm'}", "run it with sudo")}
 
 
 @pytest.mark.parametrize(

@@ -63,7 +63,7 @@ def test_what_is_no_study_file_is_refused_at_once(tmp_path, kind):
         "folder": "Is a directory",
         "large": "it is larger than 1 MiB",
         "missing": "No such file or directory",
-        "not UTF-8": "it is not UTF-8 text",
+        "not UTF-8": "it is not UTF-8 text; save it as UTF-8",
     }.get(kind)
     {
         "device": lambda: path.symlink_to("/dev/zero"),

@@ -122,18 +122,41 @@ def test_a_script_that_is_no_text_is_said_so(write_study, tmp_path):
 @pytest.mark.parametrize(
     ("text", "reason"),
     [
-        ("version = = 1\n", "Invalid value (at line 1, column 11)"),
-        ("[study]\n[study]\n", "Cannot declare ('study',) twice (at line 2, column 7)"),
+        ("version = = 1\n", ":1: not valid TOML: Invalid value at column 11"),
+        ("[study]\n[study]\n", ":2: not valid TOML: Cannot declare ('study',) twice at column 7"),
+        ("version = 99999999999999999999\n", ":1: not valid TOML: integer number overflowed at column 11"),
+        (f"version = {'[' * 20000}{']' * 20000}\n", ": not valid TOML: it is nested too deep"),
         (
-            "version = 99999999999999999999\n",
-            "integer number overflowed (TOML parse error at line 1, column 11)",
+            "[stack]\ndevice = here  # this disk\n",
+            ':2: not valid TOML: Invalid value at column 10; text stands in quotes: device = "here"',
         ),
-        (f"version = {'[' * 20000}{']' * 20000}\n", "it is nested too deep"),
+        (
+            "version: 1\n",
+            (
+                ":1: not valid TOML: Expected '=' after a key in a key/value pair at column 8;"
+                " a field is written version = ..."
+            ),
+        ),
+        (
+            "\n[levels.größer]\n",
+            (
+                ":2: not valid TOML: Expected ']' at the end of a table declaration at column 11;"
+                " a name with other than A-Z, a-z, 0-9, - and _ stands in quotes"
+            ),
+        ),
+        ("a = [1,\n", ": not valid TOML: Invalid value (at end of document)"),
     ],
 )
 def test_a_file_that_is_not_toml(write_study, text, reason):
     path = write_study(text=text)
-    assert refusal(path) == f"{path}: not valid TOML: {reason}"
+    assert refusal(path) == f"{path}{reason}"
+
+
+def test_of_a_drive_that_is_not_known_nothing_else_is_asked(write_study):
+    text = 'version = 1\n[study]\ntitle = "t"\n[stack]\ndevice = "hdd-72000"\n[workload]\nkind = "slap"\n'
+    path = write_study(text=text.replace('"slap"', '"slap"\nload = "write"\nduration = "5s"'))
+    assert refusal(path).startswith(f'{path}:5: stack.device: is "hdd-72000"; known are ')
+    assert "is missing" not in refusal(path)
 
 
 def test_an_empty_file_is_told_what_a_study_needs(write_study):

@@ -70,6 +70,7 @@ def _risk_of(safety: Safety) -> str:
 
 PARTS_MAX = 3  # loads, or groups of them, each with another answer
 _AGAIN = "run the study again"
+_IMPORTED = "a result that was imported can't be gone on with here"
 _OPEN, _PARTLY_OPEN = "Not conclusive", "Not final"  # where no verdict is decided, and where one is
 _REMEDIES = {
     Lack.QUIET_HOST: "Stop other programs and run again",
@@ -110,12 +111,12 @@ def _risk(advice: Advice) -> str:
 
 
 def _hold_text(hold: Hold, run: Run, analysis: Analysis) -> str:
-    go_on = _command(run)
     match hold:
         case Hold.NO_BLOCK if run.ended == "done":
             return "No recommendation: no block is usable; see the failures."
         case Hold.NO_BLOCK | Hold.UNFINISHED:
-            return f"Not conclusive. The run is not finished; continue with: {go_on}"
+            then = _IMPORTED if run.imported else f"continue with: {_command(run)}"
+            return f"{_OPEN}. The run is not finished; {then}"
         case Hold.LOAD_ALONE:
             lacking = analysis.advice.step
             then = f" {_PartsAdvice(run, analysis.margin).to_decide(lacking)}." if lacking else ""
@@ -223,6 +224,8 @@ class _PartsAdvice:
         opening = _PARTLY_OPEN if is_partly_decided else _OPEN
         if step.lack is Lack.MORE_BLOCKS:
             more = f"Run at least {count(step.blocks, 'more block')}"
+            if self.run.imported:
+                return f"{opening}. {more} where it was measured ({_IMPORTED})"
             return f"{opening}. {more} ({_command(self.run)} --until-decided)"
         if step.lack is Lack.A_WIDER_MARGIN:
             return f"Leave it as it is: too close to the margin of {margin_text(self.margin)} for more blocks to decide"

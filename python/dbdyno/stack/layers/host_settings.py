@@ -89,8 +89,8 @@ def why_not(name: str, value: Value | None = None, root: Path = ROOT) -> Refusal
         return Refusal(SETTINGS[name].lacking, "leave it out")
     if locked := next((path for path in files if not os.access(path, os.W_OK)), None):
         if os.geteuid() == 0:
-            return Refusal(f"{locked} can't be written, as in most containers", "run dbdyno on the host itself")
-        return Refusal(f"only root may write {locked}", "run it with sudo")
+            return Refusal(f"{locked.parent} can't be written, as in most containers", "run dbdyno on the host itself")
+        return Refusal(f"only root may write to {locked.parent}", "run it with sudo")
     for claimed in _with_partners([name]):
         if claim := _claim_of_another(claimed):
             return claim
