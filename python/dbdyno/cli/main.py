@@ -199,6 +199,15 @@ FORM_OF = {
 }  # fmt: skip
 
 
+def _list_whole_sentences(group: Any) -> None:  # noqa: ANN401 - a group of Click's, which Typer does not export
+    """Let the help of a verb with commands list the first sentence of each; else it is cut to one line of 80."""
+    for command in group.commands.values():
+        first, stop, _ = " ".join((command.help or "").split()).partition(". ")
+        command.short_help = f"{first}." if stop else first
+        if hasattr(command, "commands"):
+            _list_whole_sentences(command)
+
+
 def verb_command(verb: str) -> TyperCommand | TyperGroup:
     """Import a verb and return its command."""
     name = f"{verb}_" if iskeyword(verb) else verb
@@ -206,6 +215,7 @@ def verb_command(verb: str) -> TyperCommand | TyperGroup:
     command: Any
     if hasattr(module, "app"):
         command = get_group(module.app)
+        _list_whole_sentences(command)
     else:
         alone = typer.Typer(rich_markup_mode=None, add_completion=False, pretty_exceptions_enable=False)
         alone.command(verb)(getattr(module, name))

@@ -213,7 +213,7 @@ fn script(values: &Values<'_>, file: &str) -> Result<Script, Error> {
         }
     }
     let Some(mut script) = whole else {
-        return Err(Error::Usage("which script? dbdyno-load script FILE [flags] [prepare|run|cleanup]".into()));
+        return Err(Error::Usage("which script? dbdyno script FILE [flags] [prepare|run|cleanup]".into()));
     };
     if let Some(setup) = setup {
         script.prepend(setup);
