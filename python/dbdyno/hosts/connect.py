@@ -9,10 +9,9 @@ from dbdyno.compute.spread import Spread
 from dbdyno.compute.workers import Work, Workers
 from dbdyno.errors import HostError, UserError
 from dbdyno.hosts.calls import HostWorkers, send, send_to
-from dbdyno.hosts.cluster import read_cluster
 from dbdyno.hosts.connections import Connections, ReadyHost, Rejoining, reach_ready
 from dbdyno.hosts.contract import GuardedWork, Hosts, all_of, check_not_measured, on_each
-from dbdyno.hosts.inventory import Inventory, read_inventory
+from dbdyno.hosts.inventory import Inventory, read_cluster, read_inventory
 from dbdyno.hosts.look import this_machine
 from dbdyno.hosts.reboot import Reboots
 from dbdyno.hosts.ssh import ANSWER_SECONDS
