@@ -16,9 +16,9 @@ from dbdyno.stack.emptiness import identify
 from dbdyno.stack.erase import Erasing, check_erasable
 from dbdyno.stack.guest.channel import GuestChannel
 from dbdyno.stack.layer import raised
+from dbdyno.stack.layers.device import Real
 from dbdyno.stack.layers.filesystem import Filesystem
 from dbdyno.stack.layers.queue import Queue
-from dbdyno.stack.layers.real_disk import Real
 from dbdyno.stack.layers.scratch import scratch
 from dbdyno.stack.layers.volume import _CONFIG
 from dbdyno.stack.restore import leftovers, replay, taken

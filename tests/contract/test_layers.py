@@ -14,14 +14,13 @@ from dbdyno.filesystems import KINDS
 from dbdyno.servers.sources.installation import find_server
 from dbdyno.stack.erase import Erasing
 from dbdyno.stack.layer import raised
-from dbdyno.stack.layers.device import Emulated, Here
+from dbdyno.stack.layers.device import Emulated, Here, Real
 from dbdyno.stack.layers.emulated_disk import running_disk
 from dbdyno.stack.layers.filesystem import Filesystem
 from dbdyno.stack.layers.host_settings import HostSettings
 from dbdyno.stack.layers.memory import Memory, PageCache, cached_bytes
 from dbdyno.stack.layers.placement import Awake, Placement, pinned
 from dbdyno.stack.layers.queue import Queue
-from dbdyno.stack.layers.real_disk import Real
 from dbdyno.stack.layers.scratch import scratch
 from dbdyno.stack.layers.server import ServerLayer
 from dbdyno.study.schema import FilesystemSection, QueueSection

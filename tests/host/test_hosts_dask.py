@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 
 from dbdyno.errors import HostError, UserError
-from dbdyno.hosts.on_dask import connected_to_dask
+from dbdyno.hosts.connect import connected_to_dask
 from dbdyno.servers.user import unprivileged
 from dbdyno.simulation.sweep import simulate_point, simulators
 from tests.certificates import OPENSSL, authority, certificate

@@ -16,8 +16,8 @@ from dbdyno.filesystems import KINDS
 from dbdyno.stack.emptiness import MIB
 from dbdyno.stack.erase import Erasing, check_erasable
 from dbdyno.stack.layer import raised
+from dbdyno.stack.layers.device import Real
 from dbdyno.stack.layers.filesystem import Filesystem
-from dbdyno.stack.layers.real_disk import Real
 from dbdyno.stack.layers.scratch import scratch
 from dbdyno.study.schema import FilesystemSection
 from tests.contents import write

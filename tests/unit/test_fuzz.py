@@ -24,7 +24,7 @@ from dbdyno.hosts.frames import (
     side_value,
 )
 from dbdyno.hosts.host_side import why_not_copied
-from dbdyno.hosts.inventory import read_inventory
+from dbdyno.hosts.inventory import read_inventory, why_ssh_is_open_to_others
 from dbdyno.hosts.ssh import Channel
 from dbdyno.mysql.option_file import read_options
 from dbdyno.run.fleet.asking import messages
@@ -39,7 +39,6 @@ from dbdyno.store.events import EVENTS, read_events
 from dbdyno.store.run_folder import read_run
 from dbdyno.store.series import read_files
 from dbdyno.study.load import load_study
-from dbdyno.system.ssh_files import why_ssh_is_open_to_others
 from tests.fuzzing import FUZZ, Reader, attempt, search
 
 

@@ -75,7 +75,6 @@ def plan(
     json_: bool = JSON,
 ) -> None:
     """Show treatments, blocks, order, time, what will be touched, and whether this host can do it."""
-    from dbdyno.cli.on_hosts import needs_on_its_hosts
     from dbdyno.plan.plan import make_plan
     from dbdyno.plan.stop_rule import StopRule
     from dbdyno.run.preflight import needs_of
@@ -100,6 +99,23 @@ def plan(
     if not all(need.ok for need in needs):
         whose = "the hosts" if made.design.fleet else "this host"
         raise UserError(f"{whose} can't run the study as it is; see above")
+
+
+def needs_on_its_hosts(plan: Plan, hosts: Path | None, erase: frozenset[str]) -> list[Capability]:
+    """What each host says of the plan, touching nothing; nothing without a file of hosts."""
+    from dbdyno.hosts.connect import connected
+    from dbdyno.run.fleet.asking import as_needs, ask_all, check_names
+    from dbdyno.run.fleet.request import make_requests
+    from dbdyno.run.over_hosts import see_that_they_are_clients
+
+    if hosts is None:
+        return []
+    request_for = make_requests(plan, "plan", erase, fresh_images=False)
+    with connected(hosts) as connected_hosts:
+        check_names(plan, connected_hosts.inventory)
+        see_that_they_are_clients(plan.client_hosts(), connected_hosts.inventory)
+        answers = ask_all(connected_hosts.hosts, [request_for("facts", name) for name in plan.host_names()])
+        return as_needs(plan, answers, erase, connected_hosts.reboots.refusals(plan.host_names(), plan.kernels()))
 
 
 def show_plan(made: "Plan", needs: "list[Capability]", *, json_: bool) -> None:

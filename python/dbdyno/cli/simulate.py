@@ -127,7 +127,7 @@ def _elsewhere(hosts: Path | None, dask: str) -> "Elsewhere | None":
 
         return partial(connected, hosts)
     if dask:
-        from dbdyno.hosts.on_dask import connected_to_dask
+        from dbdyno.hosts.connect import connected_to_dask
 
         return partial(connected_to_dask, dask)
     return None

@@ -6,11 +6,10 @@ from typing import Any, TypeVar
 
 from dbdyno.errors import HostError
 from dbdyno.hosts.bundle import bundle, our_digest
-from dbdyno.hosts.cluster import HostCluster, read_cluster
 from dbdyno.hosts.connections import reach
 from dbdyno.hosts.contract import NotInstalledError, all_of, on_each
 from dbdyno.hosts.frames import Facts, PutBack, for_people
-from dbdyno.hosts.inventory import Inventory, InventoryHost
+from dbdyno.hosts.inventory import HostCluster, Inventory, InventoryHost, read_cluster
 from dbdyno.hosts.reboot import restore_kernel
 from dbdyno.hosts.ssh import offsets
 from dbdyno.system.clock import Offset

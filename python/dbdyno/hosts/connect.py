@@ -1,22 +1,28 @@
-"""The hosts of an inventory that is up, held for as long as a study runs over them."""
+"""The hosts of an inventory that is up, or a Dask cluster, held for as long as a study runs over them."""
 
+import os
+import sys
 from collections.abc import Callable, Collection, Iterator, Mapping
 from contextlib import ExitStack, contextmanager
+from importlib.util import find_spec
 from pathlib import Path
 from typing import Any
+from urllib.parse import urlsplit
 
 from dbdyno.compute.spread import Spread
 from dbdyno.compute.workers import Work, Workers
 from dbdyno.errors import HostError, UserError
 from dbdyno.hosts.calls import HostWorkers, send, send_to
-from dbdyno.hosts.cluster import read_cluster
 from dbdyno.hosts.connections import Connections, ReadyHost, Rejoining, reach_ready
 from dbdyno.hosts.contract import GuardedWork, Hosts, all_of, check_not_measured, on_each
-from dbdyno.hosts.inventory import Inventory, read_inventory
+from dbdyno.hosts.frames import Cores
+from dbdyno.hosts.inventory import Inventory, InventoryCluster, read_cluster, read_inventory
 from dbdyno.hosts.look import this_machine
 from dbdyno.hosts.reboot import Reboots
-from dbdyno.hosts.ssh import ANSWER_SECONDS
+from dbdyno.hosts.ssh import ANSWER_SECONDS, Channel
+from dbdyno.servers.user import unprivileged
 from dbdyno.system.clock import Offset
+from dbdyno.system.files import TEXT_LIMIT_BYTES, read_regular
 
 
 class SshHosts(Hosts):
@@ -133,3 +139,64 @@ def _reach_all(inventory: Inventory, stack: ExitStack) -> dict[str, ReadyHost]:
         if isinstance(outcome, ReadyHost):
             stack.callback(outcome.channel.close)
     return all_of(outcomes)
+
+
+# Calls made by a Dask cluster that exists: see ``dask_agent``, which alone talks to it.
+
+
+DASK = "dask"
+_JOIN_SECONDS = 360.0
+# Dask's own names for the files of certificates in the environment, and what they are for.
+_TLS_FILES = {
+    "tls_ca_file": "DASK_DISTRIBUTED__COMM__TLS__CA_FILE",
+    "tls_client_cert": "DASK_DISTRIBUTED__COMM__TLS__CLIENT__CERT",
+    "tls_client_key": "DASK_DISTRIBUTED__COMM__TLS__CLIENT__KEY",
+}
+
+
+@contextmanager
+def connected_to_dask(address: str, environment: Mapping[str, str] = os.environ) -> Iterator[Connected]:
+    """Be connected to the cluster whose scheduler listens at an address; leaving the context ends all calls.
+
+    Raises ``UserError`` where Dask is not installed here, or the address or a certificate is none; ``HostError`` where
+    no cluster answers.
+    """
+    if find_spec("distributed") is None:
+        raise UserError("--dask needs Dask, which is not installed here: pip install 'dbdyno[dask]'")
+    address, tls = _address_and_tls(address, environment)
+    with ExitStack() as stack:
+        argv = unprivileged([sys.executable, "-m", "dbdyno.hosts.dask_agent"])
+        channel = stack.enter_context(Channel(DASK, argv, {"HOME": "/nonexistent", "SSH_AUTH_SOCK": ""}))
+        channel.begin_frames().ask({"do": "join", "address": address, "tls": tls}, Cores, _JOIN_SECONDS)
+        connections = Connections({DASK: channel})
+        stack.callback(connections.close)
+        yield Connected(
+            SshHosts(connections, [DASK], {}), Inventory(Path(address), InventoryCluster(), {}), connections
+        )
+
+
+def _address_and_tls(address: str, environment: Mapping[str, str]) -> tuple[str, dict[str, str]]:
+    """The address with its scheme, and the texts of the certificates, none for TCP alone. Raises ``UserError``."""
+    url = address if "://" in address else f"tls://{address}"
+    try:
+        parts = urlsplit(url)
+        is_one = parts.scheme in {"tls", "tcp"} and parts.hostname and parts.port and not parts.path and not parts.query
+    except ValueError:
+        is_one = False
+    if not is_one:
+        raise UserError(f"--dask {address[:100]!r}: is not the address of a scheduler, such as tls://10.0.0.1:8786")
+    if parts.scheme == "tcp":
+        return url, {}
+    tls = {}
+    for what, name in _TLS_FILES.items():
+        if not environment.get(name):
+            names = ", ".join(_TLS_FILES.values())
+            raise UserError(
+                f"--dask {url}: {name} is not set; TLS needs {names}, each the path of a PEM file; "
+                "write tcp:// for a cluster without TLS"
+            )
+        try:
+            tls[what] = read_regular(Path(environment[name]), TEXT_LIMIT_BYTES).decode("ascii")
+        except (OSError, ValueError) as error:
+            raise UserError(f"{environment[name]} ({name}): {getattr(error, 'strerror', None) or error}") from None
+    return url, tls

@@ -16,11 +16,10 @@ from pathlib import Path
 from time import monotonic, sleep
 
 from dbdyno.errors import HostError
-from dbdyno.hosts.cluster import cluster_folder
 from dbdyno.hosts.connections import Connections
 from dbdyno.hosts.contract import NotInstalledError
 from dbdyno.hosts.frames import KERNEL, Bootable, Nothing, Running
-from dbdyno.hosts.inventory import Inventory, InventoryHost
+from dbdyno.hosts.inventory import Inventory, InventoryHost, cluster_folder
 from dbdyno.hosts.look import this_machine
 from dbdyno.hosts.ssh import Channel
 from dbdyno.model.printable import short

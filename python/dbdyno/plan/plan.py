@@ -534,10 +534,14 @@ class Plan:
         names = [name for load in loads if isinstance(load, GeneratedSection) for name in load.clients_from]
         return list(dict.fromkeys(names))
 
+    def host_names(self) -> list[str]:
+        """The hosts under test; none where it is the one that runs the plan."""
+        return self.design.fleet.hosts if self.design.fleet else []
+
     @property
     def blocks_at_once(self) -> int:
         """How many hosts run a block at the same time: all, but in turn where they share the hosts that load them."""
-        return len(self.design.fleet.hosts) if self.design.fleet and not self.client_hosts() else 1
+        return 1 if self.client_hosts() else max(1, len(self.host_names()))
 
     @property
     def is_simulated(self) -> bool:

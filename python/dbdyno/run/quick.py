@@ -18,7 +18,6 @@ from dbdyno.study.drives import is_base_name
 from dbdyno.study.mistakes import unknown_drive
 from dbdyno.system.child import run_for_json_lines
 
-ROUNDS = 8
 MODEL_ROUNDS = 2  # of a model, which has no noise but its own
 REGION_BYTES = 1024**3
 REGION_BYTES_MIN = 32 * 1024**2

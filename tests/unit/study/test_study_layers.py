@@ -10,8 +10,7 @@ from dbdyno.stack.kinds.catalogue import KINDS
 from dbdyno.stack.kinds.kind import Raising
 from dbdyno.stack.kinds.own import between_of, block_layers
 from dbdyno.stack.layers.array import rebuilt_share
-from dbdyno.stack.layers.bcache import bucket_bytes, bytes_of
-from dbdyno.stack.layers.cache import cache_figures, metadata_sectors, observed_cache
+from dbdyno.stack.layers.cache import bucket_bytes, bytes_of, cache_figures, metadata_sectors, observed_cache
 from dbdyno.stack.layers.encryption import observed_table
 from dbdyno.stack.layers.volume import observed_tables
 

@@ -44,9 +44,8 @@ _LINES_MAX, _BYTES_MAX = 50_000, 64 * 1024**2  # that a program says before it b
 
 def check_names(plan: Plan, inventory: Inventory) -> None:
     """Raise ``UserError`` where a host under test is not in the inventory, or is no server there."""
-    assert plan.design.fleet is not None  # noqa: S101  (who calls this has one)
     wrong = []
-    for name in plan.design.fleet.hosts:
+    for name in plan.host_names():
         if name not in inventory.hosts:
             known = f"it has {', '.join(inventory.hosts)}{did_you_mean(name, inventory.hosts)}"
             wrong.append(f'{plan.study.path}: hosts.under_test: "{name}" is not in {inventory.path}; {known}')

@@ -343,8 +343,7 @@ def kinds_ahead(plan: Plan, host: str) -> int:
     So the blocks of all hosts together have those that the same number of blocks has on one host, and each host goes
     through them in order: no kind is that of one host alone, where there are blocks enough.
     """
-    assert plan.design.fleet is not None  # noqa: S101  (who calls this has one)
-    hosts = plan.design.fleet.hosts
+    hosts = plan.host_names()
     return hosts.index(host) * -(-plan.design.blocks // len(hosts))
 
 
@@ -429,10 +428,9 @@ def _share_images(
 
     Returns those that need to prepare nothing any more, and those that have lied, with what they did.
     """
-    assert plan.design.fleet is not None  # noqa: S101  (who calls this has one)
-    hosts = [name for name in plan.design.fleet.hosts if name not in access.lost()]
-    if len(plan.design.fleet.hosts) == 1:
+    if len(plan.host_names()) == 1:
         return frozenset(), {}
+    hosts = [name for name in plan.host_names() if name not in access.lost()]
     used = frozenset(trial.image_sha256 for trial in run_folder.read_run(folder.path).trials)
     data_bytes = max(map(_data_bytes_max, plan.specs.values()))
     idle = idle_seconds_max(plan, {})
@@ -459,8 +457,7 @@ class _Fleet:
     closing: StopReason = ""  # why no further block is begun, while those that are open go on
 
     def __post_init__(self) -> None:
-        assert self.plan.design.fleet is not None  # noqa: S101  (who calls this has one)
-        hosts = self.plan.design.fleet.hosts
+        hosts = self.plan.host_names()
         clients = frozenset(self.plan.client_hosts())
         self.parts = {
             name: Part(

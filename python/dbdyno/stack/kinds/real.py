@@ -11,7 +11,7 @@ from dbdyno.stack.kinds.kind import Device, Raising
 from dbdyno.stack.kinds.own import FILESYSTEM_MOUNTED, CopiedData, block_layers, block_needs
 from dbdyno.stack.layer import Layer
 from dbdyno.stack.layers.data import Tree
-from dbdyno.stack.layers.real_disk import Real
+from dbdyno.stack.layers.device import Real
 from dbdyno.study.schema import TrialSpec
 
 

@@ -1,8 +1,9 @@
-"""The device layer: an emulated disk, ``here``, or none; a real disk is in ``real_disk.py``."""
+"""The device layer: an emulated disk, ``here``, a real disk, all of which is erased, or none."""
 
 import fcntl
 import os
 import re
+import uuid
 from collections.abc import Iterator, Sequence
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass
@@ -10,14 +11,18 @@ from pathlib import Path
 from typing import Any, ClassVar, cast
 
 from dbdyno.errors import TrialError
+from dbdyno.filesystems import Kind
 from dbdyno.host.read import UNKNOWN
 from dbdyno.host.storage import disk_facts, mounted_at
 from dbdyno.model.cut import Survivors
 from dbdyno.model.results import Summary
+from dbdyno.stack.erase import Erasing, HeldDisk
 from dbdyno.stack.layer import BlockDevice, StackContext
 from dbdyno.stack.layers.emulated_disk import EmulatedDisk, attached_device, wait_idle
 from dbdyno.stack.loop import loops_over
+from dbdyno.stack.tools import run_tool
 from dbdyno.stack.undo.actions import DetachLoops, RemoveTree, SetInstantMode
+from dbdyno.stack.undo.real_disk import MarkHalfMade, WipeOurs
 from dbdyno.stack.undo_log import Journal
 from dbdyno.store.records import TrialDevice
 
@@ -249,3 +254,50 @@ def latest(lateness: Sequence[Summary]) -> Summary:
     """The figures of the later disk, as a request may wait for it; only ``count`` is of all."""
     known = {name: [value for summary in lateness if (value := summary[name]) is not None] for name in lateness[0]}
     return {name: (sum if name == "count" else max)(values) if values else None for name, values in known.items()}
+
+
+# A real block device, all of which is erased.
+
+
+@dataclass(frozen=True)
+class Real(AlwaysItself):
+    """A real block device; every trial makes its filesystem anew, so all it holds is erased."""
+
+    path: Path
+    serial: str | None
+    erasing: Erasing
+    name: str = "device"
+
+    @contextmanager
+    def raised(self, below: StackContext) -> Iterator[StackContext]:
+        """The device, once it has proved to be the one named and not to be in use."""
+        with self.erasing.holding(self.path, self.serial) as disk:
+            identity = disk.identity
+            path = identity.path
+            facts = disk_facts(path.name)
+            rotational = facts["rotational"] == "yes"
+            observed = {
+                "kind": "real",
+                "model": identity.model,
+                "serial": identity.serial,
+                "size_bytes": identity.size_bytes,
+                "sector_bytes": facts["logical_block_bytes"],
+            }
+            ours = str(uuid.uuid4())
+            with below.journal.undoing(WipeOurs(str(path), ours)):
+                device = BlockDevice(path, rotational=rotational, disposable=False, uuid=ours, real_disk=disk)
+                yield below.raised(self.name, observed, device=device)
+
+
+def make_on_real_disk(disk: HeldDisk, kind: Kind, options: str, ours: str, journal: Journal) -> None:
+    """Make a filesystem that is known by the UUID ``ours``, on a disk that is proved to be free once more.
+
+    wipefs and mkfs inherit the very descriptor that was proved. Raises ``HostError`` where the disk is not free.
+    """
+    proof = disk.prove()
+    half_made = MarkHalfMade(str(disk.identity.path), ours, disk.identity.attachment, proof.seed, proof.each)
+    with journal.undoing(half_made):
+        disk.begin()
+        # What lies there is nothing, dbdyno's own, or given up: no old signature must be taken for the new one's.
+        run_tool(["wipefs", "--all", "--quiet", disk.path], pass_fds=(disk.handle,))
+        run_tool([*kind.making(options, ours), disk.path], pass_fds=(disk.handle,))

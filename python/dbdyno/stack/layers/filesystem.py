@@ -14,7 +14,7 @@ from dbdyno.model.printable import short
 from dbdyno.model.quantity import size_bytes
 from dbdyno.stack.btrfs import check_profiles, observed_profiles
 from dbdyno.stack.layer import BlockDevice, StackContext
-from dbdyno.stack.layers.real_disk import make_on_real_disk
+from dbdyno.stack.layers.device import make_on_real_disk
 from dbdyno.stack.tools import ToolResult, run_tool, tool_done
 from dbdyno.stack.undo.actions import Unmount
 from dbdyno.study.schema import FilesystemSection
