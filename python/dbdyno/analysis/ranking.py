@@ -10,7 +10,7 @@ with which of another is arbitrary: the b-th usable ones go together, and the sh
 """
 
 import math
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from itertools import combinations
 from string import ascii_lowercase
@@ -18,12 +18,22 @@ from string import ascii_lowercase
 import numpy as np
 
 from dbdyno.analysis.blocks import RefusedError, UsableBlocks, usable_blocks
+from dbdyno.analysis.checks import EmulatedCpu, LateDisk
 from dbdyno.analysis.statistics import Bools, Estimate
 from dbdyno.analysis.stopping import Allowance
 from dbdyno.analysis.verdict.evidence import Rule
 from dbdyno.analysis.verdict.figures import MetricFigures
-from dbdyno.analysis.verdict.finding import MIN_USABLE_BLOCKS, Finding, Paired, adopt_common_word, either_way, judge
-from dbdyno.analysis.verdict.reasons import CarryOver, Reason
+from dbdyno.analysis.verdict.finding import (
+    MIN_USABLE_BLOCKS,
+    Finding,
+    OtherRatios,
+    Paired,
+    adopt_common_word,
+    either_way,
+    judge,
+)
+from dbdyno.analysis.verdict.pairs import not_of_the_drive
+from dbdyno.analysis.verdict.reasons import CarryOver, Cause, Reason
 from dbdyno.model.design import ALPHA, Design, Treatment
 from dbdyno.model.metrics import METRICS, Metric, metric_of
 from dbdyno.store.records import Run
@@ -264,9 +274,12 @@ def _ranking(
     ]
     tied = ties(findings, stacks, more_is_better=about.more_is_better)
     scores = _scores(findings, reference, len(_shared_places(tests, reference)))
+    pairs = [(reference, stack) for stack in ordered[1:]]
     by_test = {
         test.name: _scores(
-            _findings([test], [(reference, stack) for stack in ordered[1:]], about, rule), reference, len(tests)
+            _known_findings(test, pairs, by_ids) or _findings([test], pairs, about, rule),
+            reference,
+            len(_shared_places([test], reference)),
         )
         for test in tests
     }
@@ -292,6 +305,19 @@ def _ranking(
     )
 
 
+def _known_findings(
+    test: _Test, pairs: Sequence[tuple[str, str]], of_treatments: Mapping[tuple[str, str], Finding]
+) -> list[Finding]:
+    """Return what was found of each pair (baseline, level) of stacks in one test; nothing unless all are known."""
+    findings = [of_treatments.get((test.ids[level], test.ids[baseline])) for baseline, level in pairs]
+    known = [finding for finding in findings if finding and finding.effect.known]
+    return [
+        replace(finding, baseline_id=baseline, level_id=level)
+        for finding, (baseline, level) in zip(known, pairs, strict=False)
+        if len(known) == len(pairs)
+    ]
+
+
 def _findings(
     tests: Sequence[_Test], pairs: Sequence[tuple[str, str]], about: Metric, rule: Callable[[int], Rule]
 ) -> list[Finding]:
@@ -311,6 +337,7 @@ class _Part:
     measured: dict[int, float]
     without_carry_over: dict[int, float] | None
     carry_over: CarryOver | None
+    not_of_the_drive: tuple[tuple[Cause, dict[int, float]], ...]  # the lowest and the highest for each cause
 
 
 def _contrast_parts(tests: Sequence[_Test], pairs: Sequence[tuple[str, str]], weight: float) -> list[_Part]:
@@ -321,14 +348,25 @@ def _contrast_parts(tests: Sequence[_Test], pairs: Sequence[tuple[str, str]], we
         for baseline, level in pairs
     ]
     parts = []
-    for contrasted in figures.contrasted(contrasts):
+    for contrast, pair, contrasted in zip(contrasts, pairs, figures.contrasted(contrasts), strict=True):
         at = [place[block] for block in contrasted.by_block]
         without = contrasted.without_carry_over
+        paired = Paired(
+            *pair,
+            *pair,
+            log_ratios=dict(contrasted.by_block),
+            carry_over=contrasted.carry_over,
+            without_carry_over=without,
+        )
         parts.append(
             _Part(
                 dict(zip(at, contrasted.by_block.values(), strict=True)),
                 None if without is None else dict(zip(at, without.tolist(), strict=True)),
                 contrasted.carry_over,
+                tuple(
+                    (other.cause, dict(zip(at, other.d.tolist(), strict=True)))
+                    for other in not_of_the_drive(figures, contrast, paired)
+                ),
             )
         )
     return parts
@@ -350,7 +388,21 @@ def _pair_of_stacks(pair: tuple[str, str], parts: Sequence[_Part]) -> Paired:
         without_carry_over=np.array([math.fsum(values[place] for values in without) for place in places])
         if is_asked and places
         else None,
+        alternatives=tuple(_not_of_the_drives(parts, places)),
     )
+
+
+def _not_of_the_drives(parts: Sequence[_Part], places: Sequence[int]) -> Iterator[OtherRatios]:
+    """Yield what all runs add up to without what was not the drive's: of each cause the lowest, then the highest."""
+    for kind in (LateDisk, EmulatedCpu):
+        of_parts = [[each for each in part.not_of_the_drive if isinstance(each[0], kind)] for part in parts]
+        causes = [cause for of_part in of_parts for cause, _ in of_part]
+        for end in range(2) if causes else ():
+            values = [
+                of_part[end][1] if of_part else part.measured for part, of_part in zip(parts, of_parts, strict=True)
+            ]
+            d = np.array([math.fsum(value[place] for value in values) for place in places])
+            yield OtherRatios(d, causes[0])
 
 
 def _scores(findings: Sequence[Finding], reference: str, blocks: int) -> dict[str, Estimate]:

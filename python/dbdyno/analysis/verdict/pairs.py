@@ -8,12 +8,12 @@ from itertools import combinations, product
 import numpy as np
 
 from dbdyno.analysis.blocks import UsableBlocks
-from dbdyno.analysis.checks import emulated_cpu, late_disk, ratios_without_cpu, ratios_without_lateness
+from dbdyno.analysis.checks import Side, emulated_cpu, late_disk, ratios_without_cpu, ratios_without_lateness
 from dbdyno.analysis.client_hosts import limiting_hosts
 from dbdyno.analysis.percentiles import MergedHistograms, histograms_in
 from dbdyno.analysis.statistics import Bools, Floats, benjamini_hochberg, log_ratios
 from dbdyno.analysis.verdict.evidence import Rule, relative_estimate
-from dbdyno.analysis.verdict.figures import Contrasted, MetricFigures, difference_of_pair
+from dbdyno.analysis.verdict.figures import Contrast, Contrasted, MetricFigures, difference_of_pair
 from dbdyno.analysis.verdict.finding import MIN_USABLE_BLOCKS, OtherRatios, Paired, evidence_of_pairs
 from dbdyno.analysis.verdict.reasons import (
     Dropped,
@@ -297,7 +297,7 @@ def compared(
                 pair,
                 alternatives=(
                     *spoiled,
-                    *_not_of_the_drive(pair, blocks, metric, run.design.margin),
+                    *not_of_the_drive(figures, difference_of_pair(comparison.baseline, comparison.level), pair),
                     *_events_together(pair, blocks, metric, latencies or {}),
                 ),
             )
@@ -310,16 +310,21 @@ def _disturbed(blocks: UsableBlocks, treatments: Sequence[str], block_numbers: I
     return sum(any(blocks.trials[block][id_].disturbed for id_ in treatments) for block in block_numbers)
 
 
-def _not_of_the_drive(pair: Paired, blocks: UsableBlocks, metric: str, margin: float) -> Iterator[OtherRatios]:
-    """Yield the ratios without what may exceed the margin: an emulated disk's lateness, an emulated CPU's work."""
-    level, baseline = (
-        [blocks.trials[block][id_] for block in pair.log_ratios] for id_ in (pair.level_id, pair.baseline_id)
-    )
-    compared = (pair.level, pair.baseline), level, baseline, METRICS[metric]
-    if late := late_disk(*compared, margin):
-        yield from (OtherRatios(d, late) for d in ratios_without_lateness(pair.d, *compared[1:]))
-    if cpu := emulated_cpu(*compared, margin):
-        yield from (OtherRatios(d, cpu) for d in ratios_without_cpu(pair.d, *compared[1:]))
+def not_of_the_drive(figures: MetricFigures, contrast: Contrast, pair: Paired) -> Iterator[OtherRatios]:
+    """Yield the ratios without what may exceed the margin: an emulated disk's lateness, an emulated CPU's work.
+
+    ``pair`` has the log ratios of the ``contrast``, of two treatments or of means over more.
+    """
+    metric, design, trials = METRICS[figures.metric], figures.run.design, figures.blocks.trials
+    sides = [
+        Side(design.labels[id_], weight, [trials[block][id_] for block in pair.log_ratios])
+        for id_, weight in contrast.items()
+        if weight
+    ]
+    if late := late_disk(sides, metric, design.margin):
+        yield from (OtherRatios(d, late) for d in ratios_without_lateness(pair.d, sides, metric))
+    if cpu := emulated_cpu(sides, metric, design.margin):
+        yield from (OtherRatios(d, cpu) for d in ratios_without_cpu(pair.d, sides, metric))
 
 
 def _events_together(
