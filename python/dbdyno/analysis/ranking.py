@@ -32,9 +32,9 @@ from dbdyno.analysis.verdict.finding import (
     either_way,
     judge,
 )
-from dbdyno.analysis.verdict.pairs import not_of_the_drive
+from dbdyno.analysis.verdict.pairs import in_name_only, not_of_the_drive, obstacle
 from dbdyno.analysis.verdict.reasons import CarryOver, Cause, Reason
-from dbdyno.model.design import ALPHA, Design, Treatment
+from dbdyno.model.design import ALPHA, Comparison, Design, Treatment
 from dbdyno.model.metrics import METRICS, Metric, metric_of
 from dbdyno.store.records import Run
 
@@ -168,7 +168,7 @@ class Ranking:
     scores: tuple[Score, ...]
     ties: Ties
     blocks: int
-    left_out: tuple[str, ...]  # stacks that some test has no figure of
+    left_out: tuple[str, ...]  # stacks that can't be compared in some test
 
 
 def ranking_of_run(
@@ -230,9 +230,22 @@ def _tests(figures: MetricFigures, name: str) -> list[_Test]:
 
 
 def _complete(tests: Sequence[_Test]) -> list[str]:
-    """Return the stacks of which every test has figures in the same blocks, at least two."""
+    """Return the stacks that can be compared in every test, by figures in the same blocks, at least two."""
     first = tests[0].ids if tests else {}
-    return [stack for stack in first if len(_shared_places(tests, stack)) >= MIN_USABLE_BLOCKS]
+    return [
+        stack
+        for stack in first
+        if len(_shared_places(tests, stack)) >= MIN_USABLE_BLOCKS and all(_is_comparable(test, stack) for test in tests)
+    ]
+
+
+def _is_comparable(test: _Test, stack: str) -> bool:
+    """Return whether nothing stands in the way of a stack, nor is it the baseline's of its run in fact."""
+    design, blocks, id_ = test.figures.run.design, test.figures.blocks, test.ids[stack]
+    if obstacle(id_, stack, blocks, test.figures.metric):
+        return False
+    baseline = test.ids.get(test.baseline, id_)
+    return baseline == id_ or in_name_only(design, blocks, Comparison(baseline, id_)) is None
 
 
 def _shared_places(tests: Sequence[_Test], stack: str) -> list[int]:

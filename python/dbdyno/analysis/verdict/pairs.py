@@ -255,13 +255,7 @@ def compared(
     labels = run.design.labels
     values = {treatment.id: blocks.values(treatment.id, metric) for treatment in run.design.treatments}
     obstacles = [
-        first(
-            (
-                *(obstacle(id_, labels[id_], blocks, metric) for id_ in (comparison.level, comparison.baseline)),
-                _in_name_only(run.design, blocks, comparison),
-            )
-        )
-        for comparison in comparisons
+        obstacle_of(figures, difference_of_pair(comparison.baseline, comparison.level)) for comparison in comparisons
     ]
     judged = [comparison for comparison, in_the_way in zip(comparisons, obstacles, strict=True) if not in_the_way]
     contrasts = [difference_of_pair(comparison.baseline, comparison.level) for comparison in judged]
@@ -337,8 +331,31 @@ def _events_together(
     return (MergedHistograms(histograms[0], histograms[1], percentile),) if histograms else ()
 
 
-def _in_name_only(design: Design, blocks: UsableBlocks, pair: Comparison) -> InNameOnly | None:
-    difference = in_name_only(design, blocks, pair)
+def obstacle_of(figures: MetricFigures, contrast: Contrast) -> Obstacle | None:
+    """Return why a contrast, of two treatments or of means over more, can't be judged; ``None`` where it can.
+
+    A mean over comparisons can't be where one of them is of treatments that are the same in fact.
+    """
+    design, blocks = figures.run.design, figures.blocks
+    above, below = ([id_ for id_, weight in contrast.items() if sign * weight > 0] for sign in (1, -1))
+    of_contrast = len(contrast) > 2  # noqa: PLR2004
+    return first(
+        (
+            *(
+                obstacle(id_, design.labels[id_], blocks, figures.metric, of_contrast=of_contrast)
+                for id_ in (*above, *below)
+            ),
+            _in_name_only(design, blocks, above, below),
+        )
+    )
+
+
+def _in_name_only(
+    design: Design, blocks: UsableBlocks, above: Sequence[str], below: Sequence[str]
+) -> InNameOnly | None:
+    lacking = {id_ for id_ in (*above, *below) if not_granted(blocks.of(id_))}
+    pairs = (Comparison(other, one) for one, other in product(above, below) if lacking & {one, other})
+    difference = next((found for pair in pairs if (found := in_name_only(design, blocks, pair))), None)
     if difference is None:
         return None
     treatment, setting = difference
