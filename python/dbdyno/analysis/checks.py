@@ -501,7 +501,7 @@ class Side:
 
     label: str
     weight: float
-    trials: Sequence[Trial]  # one of each block of the contrast, in order
+    trials: Sequence[Trial]  # one of each block of the contrast, in order; of two runs, all of its run
 
 
 def ratios_without_lateness(d: Floats, sides: Sequence[Side], metric: Metric) -> tuple[Floats, Floats]:
@@ -509,7 +509,11 @@ def ratios_without_lateness(d: Floats, sides: Sequence[Side], metric: Metric) ->
 
     ``d`` are those measured, shape (blocks,).
     """
-    return _without(d, [side.weight * log_gains(side.trials, metric) for side in sides])
+    return _without(d, _gains_in_time(sides, metric))
+
+
+def _gains_in_time(sides: Sequence[Side], metric: Metric) -> list[Floats]:
+    return [side.weight * log_gains(side.trials, metric) for side in sides]
 
 
 def _without(d: Floats, gains: Iterable[Floats]) -> tuple[Floats, Floats]:
@@ -527,12 +531,13 @@ def lateness_share(sides: Sequence[Side], metric: Metric) -> float | None:
     """
     if all(lateness(side.trials, metric) is None for side in sides):
         return None
-    return _reach(*ratios_without_lateness(np.zeros(len(sides[0].trials)), sides, metric))
+    return _reach(_gains_in_time(sides, metric))
 
 
-def _reach(low: Floats, high: Floats) -> float:
-    """Return by how much a ratio may be off, mean over the blocks: .3 for 30 %."""
-    return math.expm1(max(float(np.mean(high)), -float(np.mean(low))))
+def _reach(gains: Sequence[Floats]) -> float:
+    """Return by how much a ratio may be off, mean over the trials of each side: .3 for 30 %."""
+    ends = (math.fsum(float(np.mean(np.maximum(0.0, sign * gain))) for gain in gains) for sign in (1, -1))
+    return math.expm1(max(ends))
 
 
 def late_disk(sides: Sequence[Side], metric: Metric, margin: float) -> LateDisk | None:
@@ -595,9 +600,13 @@ def cpu_share(trial: Trial, metric: Metric) -> float:
 
 def ratios_without_cpu(d: Floats, sides: Sequence[Side], metric: Metric) -> tuple[Floats, Floats]:
     """Return the extremes of ``d`` had the CPU taken no time in any of them; shapes as ``ratios_without_lateness``."""
+    return _without(d, _gains_of_cpu(sides, metric))
+
+
+def _gains_of_cpu(sides: Sequence[Side], metric: Metric) -> list[Floats]:
     sign = -1.0 if metric.more_is_better else 1.0
-    gains = (np.array([math.log1p(-cpu_share(trial, metric)) for trial in side.trials]) for side in sides)
-    return _without(d, [sign * side.weight * gain for side, gain in zip(sides, gains, strict=True)])
+    logs = (np.array([math.log1p(-cpu_share(trial, metric)) for trial in side.trials]) for side in sides)
+    return [sign * side.weight * log for side, log in zip(sides, logs, strict=True)]
 
 
 def emulated_cpu(sides: Sequence[Side], metric: Metric, margin: float) -> EmulatedCpu | None:
@@ -605,9 +614,9 @@ def emulated_cpu(sides: Sequence[Side], metric: Metric, margin: float) -> Emulat
 
     ``None`` where the CPU is within the margin of what is compared, and where there are no trials yet.
     """
-    if not sides[0].trials:
+    if not all(side.trials for side in sides):
         return None
-    reach = _reach(*ratios_without_cpu(np.zeros(len(sides[0].trials)), sides, metric))
+    reach = _reach(_gains_of_cpu(sides, metric))
     if math.log1p(reach) <= log_margin(margin):
         return None
     shares = [(float(np.mean([cpu_share(trial, metric) for trial in side.trials])), side.label) for side in sides]

@@ -185,11 +185,11 @@ def reason_text(reason: Reason | Obstacle) -> str:
     if not isinstance(reason, Reason):
         return _obstacle_text(reason)
     if reason.withheld_for is not None:
-        return f"as measured it is {reason.withheld}, but {_cause_text(reason.withheld_for)}"
+        return f"as measured it is {reason.withheld}, but {cause_text(reason.withheld_for)}"
     coarse = "" if reason.code is Code.TOO_COARSE else resolution_text(reason.resolution, reason.margin)
     text = _TEXTS[reason.code](reason)
     if reason.hidden_by is not None:
-        text = f"{text}: {_cause_text(reason.hidden_by)}, so more blocks would not help"
+        text = f"{text}: {cause_text(reason.hidden_by)}, so more blocks would not help"
     elif reason.code in _OPEN:
         text = _then(reason, text)
     return f"{text}; {coarse}" if coarse else text
@@ -288,7 +288,8 @@ def _label_text(obstacle: Dropped | ZeroFigures | LimitedClients) -> str:
     return f"{obstacle.label}, which it needs," if obstacle.of_contrast else obstacle.label
 
 
-def _cause_text(cause: Cause) -> str:
+def cause_text(cause: Cause) -> str:
+    """Return what may have made the word that the figures give."""
     match cause:
         case CarryOver(difference=size):
             return (
