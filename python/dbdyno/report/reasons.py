@@ -328,13 +328,16 @@ def _p(reason: Reason) -> str:
     return f"{p_value(reason.p_adjusted)} {_over(reason)}"
 
 
-def _different(reason: Reason) -> str:
+def agreeing_text(reason: Reason) -> str:
+    """Return in how many blocks, or pairs of trials, the difference has the sign of the effect: "all 10 blocks"."""
     same, of = reason.agreeing
     if reason.two_runs:
-        where = f"{same:,} of the {of:,} pairs of a trial before and one after"
-    else:
-        where = f"all {of} blocks" if same == of else f"{same} of {of} blocks"
-    text = f"{reason.word} in {where} ({_p(reason)}), and the interval excludes 0"
+        return f"{same:,} of the {of:,} pairs of a trial before and one after"
+    return f"all {of} blocks" if same == of else f"{same} of {of} blocks"
+
+
+def _different(reason: Reason) -> str:
+    text = f"{reason.word} in {agreeing_text(reason)} ({_p(reason)}), and the interval excludes 0"
     exaggerated = exaggeration_text(reason.exaggeration)
     return f"{text}; {exaggerated}" if exaggerated else text
 

@@ -27,7 +27,7 @@ def thresholds_text(found: Thresholds, analysis: Analysis) -> str:
     """Return what came of all thresholds, the exit code where it is another than 0, and what it is about."""
     limits = limits_text(found.limits)
     if found.outcome == "passed":
-        return f"Passed: nothing is {limits}."
+        return f"Passed: nothing was found to be {limits}."
     if found.outcome == "failed":
         beyond = [
             f"{one.name} is {one.verdict.verdict}, {effect_text(one.verdict.effect)}"
