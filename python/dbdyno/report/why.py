@@ -563,7 +563,7 @@ _LACKS = {
     Lack.HIGHER_RATE: "the load's rate was below the limit",
     Lack.A_TREATMENT_THAT_RUNS: "a treatment failed",
     Lack.REST_BETWEEN_TRIALS: "carry-over may explain it",
-    Lack.A_REAL_CPU: "the emulated CPU may explain it",
+    Lack.A_REAL_CPU: "the CPU was emulated",
     Lack.A_DISK_IN_TIME: "the emulated disk was late",
     Lack.EQUAL_FAILURES: "one side failed or met interference more often",
     Lack.NO_STALLS_IN_TRIALS: "some trials stall and others don't",

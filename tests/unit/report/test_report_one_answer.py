@@ -387,6 +387,44 @@ def test_two_runs_are_not_told_apart_by_how_late_their_drives_were():
         assert ("faster than before" in found.values()["headline"]) == (word == "faster")
 
 
+def test_what_lateness_may_turn_round_has_no_small_p_and_no_other_figure_stands_out():
+    """Each bound by itself is sure, one of more and one of less: together they show nothing."""
+    run = one_factor("device", {"nvme-1": 10_000, "nvme-2": 10_100})
+    run = replace(run, design=replace(run.design, secondary_metrics=["latency_ms_mean"]))
+    values = told(with_late_answers(observing(run), 300))
+    assert values["verdicts"][0]["verdict"] == "undecided"
+    assert values["verdicts"][0]["p"] == 1
+    (other,) = values["screened"]
+    assert other["low"] < 0 < other["high"]
+    assert not other["stands_out"]
+
+
+def with_emulated_cpu(run):
+    """The run in virtual machines whose CPU QEMU emulates, as far as is known for all of the time."""
+    guest = {"accelerator": "tcg", "kernel": "6.1", "cpus": 2}
+    return replace(run, trials=[replace(one, observed={**one.observed, "guest": guest}) for one in run.trials])
+
+
+def test_of_two_causes_that_one_is_named_that_reaches_farther():
+    run = with_late_answers(observing(one_factor("device", {"nvme-1": 10_000, "nvme-2": 10_050})), 10)
+    for shown, lack in ((run, "A_DISK_IN_TIME"), (with_emulated_cpu(run), "A_REAL_CPU")):
+        values = told(shown)
+        assert values["verdicts"][0]["lacks"] == lack
+        assert ("the CPU was emulated" in values["headline"]) == (lack == "A_REAL_CPU")
+
+
+# A few blocks of a run without a planned end are few, and no effect is too close to anything.
+
+
+@pytest.mark.parametrize("ended", ["done", "interrupted"])
+def test_two_blocks_are_not_too_close_to_the_margin(ended):
+    run = one_factor("device", {"hdd-7200": 400, "ssd-sata": 700}, blocks=2)
+    run = replace(run, design=replace(run.design, until="open", blocks=100), ended=ended, stopped="")
+    (verdict,) = told(run)["verdicts"]
+    assert (verdict["lacks"], verdict["blocks_lacking"]) == ("MORE_BLOCKS", 4)
+    assert "too close" not in opening_of(run)
+
+
 # What is the same in fact is not compared, nor averaged, nor ranked.
 
 

@@ -307,7 +307,8 @@ def _disturbed(blocks: UsableBlocks, treatments: Sequence[str], block_numbers: I
 def not_of_the_drive(figures: MetricFigures, contrast: Contrast, pair: Paired) -> Iterator[OtherRatios]:
     """Yield the ratios without what may exceed the margin: an emulated disk's lateness, an emulated CPU's work.
 
-    ``pair`` has the log ratios of the ``contrast``, of two treatments or of means over more.
+    What reaches farther comes first, and is what a reason names. ``pair`` has the log ratios of the ``contrast``, which
+    is of two treatments or of means over more.
     """
     metric, design, trials = METRICS[figures.metric], figures.run.design, figures.blocks.trials
     sides = [
@@ -315,10 +316,10 @@ def not_of_the_drive(figures: MetricFigures, contrast: Contrast, pair: Paired) -
         for id_, weight in contrast.items()
         if weight
     ]
-    if late := late_disk(sides, metric, design.margin):
-        yield from (OtherRatios(d, late) for d in ratios_without_lateness(pair.d, sides, metric))
-    if cpu := emulated_cpu(sides, metric, design.margin):
-        yield from (OtherRatios(d, cpu) for d in ratios_without_cpu(pair.d, sides, metric))
+    late, cpu = late_disk(sides, metric, design.margin), emulated_cpu(sides, metric, design.margin)
+    for cause in sorted((cause for cause in (late, cpu) if cause), key=lambda cause: -cause.reach):
+        without = ratios_without_lateness if cause is late else ratios_without_cpu
+        yield from (OtherRatios(d, cause) for d in without(pair.d, sides, metric))
 
 
 def _events_together(

@@ -12,7 +12,7 @@ from dbdyno.analysis.verdict.finding import Finding
 from dbdyno.analysis.verdict.reasons import Reason
 from dbdyno.model.design import Design, level_label
 from dbdyno.model.word import Word
-from dbdyno.model.wording import UNKNOWN, capital, count, listed, margin_text, p_value, percent
+from dbdyno.model.wording import UNKNOWN, capital, count, listed, margin_text, p_value, percent, three_digits
 from dbdyno.report.charts import curve, interaction
 from dbdyno.report.document import Abridged, Block, Details, Item, List, Paragraph, Section, Strong, Table, Text
 from dbdyno.report.reasons import agreeing_text, reason_code, reason_text
@@ -131,7 +131,7 @@ def _at(simple: SimpleEffect, words: str = "") -> str:
 
 
 def _ratio(difference: float) -> str:
-    return f"{1 + difference:.3g}" if abs(difference) >= 1 else f"{1 + difference:.3f}"  # three digits that count
+    return three_digits(1 + difference) if abs(difference) >= 1 else f"{1 + difference:.3f}"  # three digits that count
 
 
 def _ratio_range(verdict: Finding) -> str:
