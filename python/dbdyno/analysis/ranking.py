@@ -32,7 +32,7 @@ from dbdyno.analysis.verdict.finding import (
     either_way,
     judge,
 )
-from dbdyno.analysis.verdict.pairs import in_name_only, not_of_the_drive, obstacle
+from dbdyno.analysis.verdict.pairs import compared, in_name_only, not_of_the_drive, obstacle, pairs_not_planned
 from dbdyno.analysis.verdict.reasons import CarryOver, Cause, Reason
 from dbdyno.model.design import ALPHA, Comparison, Design, Treatment
 from dbdyno.model.metrics import METRICS, Metric, metric_of
@@ -203,7 +203,19 @@ def rank_runs(named: Sequence[tuple[str, Run]], baseline: str | None = None) -> 
         raise RefusedError("too few stacks", common=common, stacks={name: _stacks(run) for name, run in named})
     if baseline is not None and baseline not in common:
         raise RefusedError("no such baseline", baseline=baseline, known=common)
-    return _ranking(tests, METRICS[next(iter(metrics))], _common_rule([run for _, run in named]), baseline)
+    about, runs = METRICS[next(iter(metrics))], [run for _, run in named]
+    of_treatments = _findings_of_run(named_figures[0][1], about) if len(runs) == 1 else ()
+    return _ranking(tests, about, _common_rule(runs), baseline, of_treatments)
+
+
+def _findings_of_run(figures: MetricFigures, about: Metric) -> list[Finding]:
+    """Return what is found of every two treatments of a run, as its report has it."""
+    run = figures.run
+    rule = Allowance(run.design, ended_by_clock=run.stopped == "budget").rule
+    families = run.design.comparisons, pairs_not_planned(run.design)
+    return [
+        finding for family in families for finding in judge(compared(figures, family), about, run.design.margin, rule)
+    ]
 
 
 def _stacks(run: Run) -> list[str]:
