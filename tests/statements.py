@@ -32,7 +32,7 @@ _LOSES = {"1": 0, "3": 0, "2": 1, "0": 2}  # of that setting: 1 and 3 sync at ea
 _KNOWN = [
     re.compile(pattern)
     for pattern in (
-        r"^(Simulated|So far|On these \d+ hosts)\b.*:$",
+        r"^(Simulated|So far|On these \d+ hosts|With an emulated CPU)\b.*:$",
         rf" is ({SIZE} % (faster|slower)|{SIZE} times as fast|faster|slower)",
         r"(make|makes|show) no difference beyond [\d.]+ %",
         r"still open",
@@ -68,6 +68,7 @@ _KNOWN = [
         r"^(The noise is too high|The figures are too coarse|Each trial affects the next); run ",
         r"^(Some trials stall [^;]*|The best two were not compared|The emulated disk answered too late); run ",
         r"^(A treatment failed, or measured 0|One side failed or met interference more often); find out why",
+        r"^QEMU emulated the CPU, which may make or hide a difference; run ",
         r"^(The buffer pool was still being filled|The host did not grant a compared setting); ",
         r": [^:]+ is [^:]+ \(exploratory\)\.$",
         r": [Aa]verage and typical block disagree",

@@ -495,50 +495,61 @@ def log_gains(trials: Sequence[Trial], metric: Metric) -> Floats:
     return -times if metric.more_is_better else times
 
 
-def ratios_without_lateness(
-    d: Floats, level: Sequence[Trial], baseline: Sequence[Trial], metric: Metric
-) -> tuple[Floats, Floats]:
+@dataclass(frozen=True)
+class Side:
+    """A treatment of a contrast, which is a weighted sum of logarithms: a level has 1, its baseline -1."""
+
+    label: str
+    weight: float
+    trials: Sequence[Trial]  # one of each block of the contrast, in order; of two runs, all of its run
+
+
+def ratios_without_lateness(d: Floats, sides: Sequence[Side], metric: Metric) -> tuple[Floats, Floats]:
     """Return the lowest and the highest log ratios that there may have been had the disk been in time.
 
-    ``d`` are those measured, shape (blocks,); ``level`` and ``baseline`` are the trials of the same blocks in order.
+    ``d`` are those measured, shape (blocks,).
     """
-    return _without(d, log_gains(level, metric), log_gains(baseline, metric))
+    return _without(d, _gains_in_time(sides, metric))
 
 
-def _without(d: Floats, of_level: Floats, of_baseline: Floats) -> tuple[Floats, Floats]:
-    """Return the extremes of log ratios where either figure may be off by anything from nothing to its gain."""
-    low = np.minimum(0.0, of_level) - np.maximum(0.0, of_baseline)
-    high = np.maximum(0.0, of_level) - np.minimum(0.0, of_baseline)
-    return d + low, d + high
+def _gains_in_time(sides: Sequence[Side], metric: Metric) -> list[Floats]:
+    return [side.weight * log_gains(side.trials, metric) for side in sides]
 
 
-def lateness_share(level: Sequence[Trial], baseline: Sequence[Trial], metric: Metric) -> float | None:
-    """Return by how much the ratio of two treatments may be off for their disks' lateness: .3 for 30 %.
+def _without(d: Floats, gains: Iterable[Floats]) -> tuple[Floats, Floats]:
+    """Return the extremes of log ratios where each figure may be off by anything from nothing to its weighted gain."""
+    low, high = d, d
+    for gain in gains:
+        low, high = low + np.minimum(0.0, gain), high + np.maximum(0.0, gain)
+    return low, high
 
-    ``None`` where neither's disk says how late it was. Mean over the blocks, of whose trials both are given in order.
+
+def lateness_share(sides: Sequence[Side], metric: Metric) -> float | None:
+    """Return by how much a ratio may be off for the lateness of its disks, mean over the blocks: .3 for 30 %.
+
+    ``None`` where no disk says how late it was.
     """
-    if lateness(level, metric) is None and lateness(baseline, metric) is None:
+    if all(lateness(side.trials, metric) is None for side in sides):
         return None
-    return _reach(*ratios_without_lateness(np.zeros(len(level)), level, baseline, metric))
+    return _reach(_gains_in_time(sides, metric))
 
 
-def _reach(low: Floats, high: Floats) -> float:
-    """Return by how much a ratio may be off, mean over the blocks: .3 for 30 %."""
-    return math.expm1(max(float(np.mean(high)), -float(np.mean(low))))
+def _reach(gains: Sequence[Floats]) -> float:
+    """Return by how much a ratio may be off, mean over the trials of each side: .3 for 30 %."""
+    ends = (math.fsum(float(np.mean(np.maximum(0.0, sign * gain))) for gain in gains) for sign in (1, -1))
+    return math.expm1(max(ends))
 
 
-def late_disk(
-    labels: tuple[str, str], level: Sequence[Trial], baseline: Sequence[Trial], metric: Metric, margin: float
-) -> LateDisk | None:
-    """Return why a word on two treatments must hold for ``ratios_without_lateness`` as well.
+def late_disk(sides: Sequence[Side], metric: Metric, margin: float) -> LateDisk | None:
+    """Return why a word on a contrast must hold for ``ratios_without_lateness`` as well.
 
-    ``labels`` are those of level and baseline. ``None`` where lateness is within the margin of what is compared.
+    ``None`` where lateness is within the margin of what is compared.
     """
-    reach = lateness_share(level, baseline, metric)
+    reach = lateness_share(sides, metric)
     if reach is None or math.log1p(reach) <= log_margin(margin):
         return None
-    sides = [(label, lateness(trials, metric)) for label, trials in zip(labels, (level, baseline), strict=True)]
-    label, worst = max(((label, found) for label, found in sides if found), key=lambda side: abs(side[1].share))
+    known = [(side.label, found) for side in sides if (found := lateness(side.trials, metric))]
+    label, worst = max(known, key=lambda side: abs(side[1].share))
     return LateDisk(label, worst.late_us, worst.request_us, worst.share, reach)
 
 
@@ -587,32 +598,29 @@ def cpu_share(trial: Trial, metric: Metric) -> float:
     return min(share, SHARE_MAX) if math.isfinite(share) else SHARE_MAX
 
 
-def ratios_without_cpu(
-    d: Floats, level: Sequence[Trial], baseline: Sequence[Trial], metric: Metric
-) -> tuple[Floats, Floats]:
-    """Return the extremes of ``d`` had the CPU taken no time in either; shapes as ``ratios_without_lateness``."""
+def ratios_without_cpu(d: Floats, sides: Sequence[Side], metric: Metric) -> tuple[Floats, Floats]:
+    """Return the extremes of ``d`` had the CPU taken no time in any of them; shapes as ``ratios_without_lateness``."""
+    return _without(d, _gains_of_cpu(sides, metric))
+
+
+def _gains_of_cpu(sides: Sequence[Side], metric: Metric) -> list[Floats]:
     sign = -1.0 if metric.more_is_better else 1.0
-    of_level, of_baseline = (
-        sign * np.array([math.log1p(-cpu_share(trial, metric)) for trial in trials]) for trials in (level, baseline)
-    )
-    return _without(d, of_level, of_baseline)
+    logs = (np.array([math.log1p(-cpu_share(trial, metric)) for trial in side.trials]) for side in sides)
+    return [sign * side.weight * log for side, log in zip(sides, logs, strict=True)]
 
 
-def emulated_cpu(
-    labels: tuple[str, str], level: Sequence[Trial], baseline: Sequence[Trial], metric: Metric, margin: float
-) -> EmulatedCpu | None:
-    """Return why a word on two treatments must hold for ``ratios_without_cpu`` as well.
+def emulated_cpu(sides: Sequence[Side], metric: Metric, margin: float) -> EmulatedCpu | None:
+    """Return why a word on a contrast must hold for ``ratios_without_cpu`` as well.
 
-    ``labels`` are those of level and baseline. ``None`` where the CPU is within the margin of what is compared, and
-    where there are no trials yet.
+    ``None`` where the CPU is within the margin of what is compared, and where there are no trials yet.
     """
-    if not level:
+    if not all(side.trials for side in sides):
         return None
-    reach = _reach(*ratios_without_cpu(np.zeros(len(level)), level, baseline, metric))
+    reach = _reach(_gains_of_cpu(sides, metric))
     if math.log1p(reach) <= log_margin(margin):
         return None
-    shares = [float(np.mean([cpu_share(trial, metric) for trial in trials])) for trials in (level, baseline)]
-    share, label = max(zip(shares, labels, strict=True))
+    shares = [(float(np.mean([cpu_share(trial, metric) for trial in side.trials])), side.label) for side in sides]
+    share, label = max(shares)
     return EmulatedCpu(label, share, reach)
 
 

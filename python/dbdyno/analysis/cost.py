@@ -220,6 +220,11 @@ class CostComparison:
     # What the dearer set costs more to buy, over what it saves in power at the demand; NaN where that is not known.
     pays_back_years: float = math.nan
 
+    @property
+    def is_shown(self) -> bool:
+        """Whether a query is shown to cost more, or less: the interval excludes no difference."""
+        return self.per_million.bounded and not self.per_million.low <= 0 <= self.per_million.high
+
 
 @dataclass(frozen=True)
 class Cost:

@@ -11,7 +11,7 @@ interaction into words.
 
 import math
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from itertools import combinations
 
 import numpy as np
@@ -20,8 +20,7 @@ from dbdyno.analysis.statistics import Floats
 from dbdyno.analysis.verdict.evidence import Rule
 from dbdyno.analysis.verdict.figures import Contrast, Contrasted, MetricFigures
 from dbdyno.analysis.verdict.finding import Finding, Paired, adopt_common_word, either_way, judge
-from dbdyno.analysis.verdict.pairs import obstacle
-from dbdyno.analysis.verdict.reasons import first
+from dbdyno.analysis.verdict.pairs import not_of_the_drive, obstacle_of
 from dbdyno.model.design import Design, Factor, Treatment
 from dbdyno.model.metrics import Metric
 from dbdyno.model.word import Word
@@ -141,20 +140,18 @@ class _Study:
         return {finding.level_id: finding for finding in judge(pairs, self.metric, self.design.margin, self.rule)}
 
     def _pair_contrast(self, name: str, contrast: Contrast, contrasted: Contrasted) -> Paired:
-        blocks = self.figures.blocks
-        needed = [treatment for treatment in self.design.treatments if treatment.id in contrast]
-        obstacles = (
-            obstacle(treatment.id, treatment.label, blocks, self.metric.name, of_contrast=True) for treatment in needed
-        )
-        return Paired(
+        pair = Paired(
             *("", "", "", name),
             log_ratios=dict(contrasted.by_block),
-            obstacle=first(obstacles),
+            obstacle=obstacle_of(self.figures, contrast),
             resolution=self.figures.resolution(contrast),
             carry_over=contrasted.carry_over,
             without_carry_over=contrasted.without_carry_over,
             disturbed=self._disturbed(contrast, contrasted.by_block),
         )
+        if pair.obstacle:
+            return pair
+        return replace(pair, alternatives=tuple(not_of_the_drive(self.figures, contrast, pair)))
 
     def _disturbed(self, contrast: Contrast, blocks: Iterable[int]) -> int:
         trials = self.figures.blocks.trials

@@ -10,7 +10,7 @@ with which of another is arbitrary: the b-th usable ones go together, and the sh
 """
 
 import math
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from itertools import combinations
 from string import ascii_lowercase
@@ -18,13 +18,23 @@ from string import ascii_lowercase
 import numpy as np
 
 from dbdyno.analysis.blocks import RefusedError, UsableBlocks, usable_blocks
+from dbdyno.analysis.checks import EmulatedCpu, LateDisk
 from dbdyno.analysis.statistics import Bools, Estimate
 from dbdyno.analysis.stopping import Allowance
 from dbdyno.analysis.verdict.evidence import Rule
 from dbdyno.analysis.verdict.figures import MetricFigures
-from dbdyno.analysis.verdict.finding import MIN_USABLE_BLOCKS, Finding, Paired, adopt_common_word, either_way, judge
-from dbdyno.analysis.verdict.reasons import CarryOver, Reason
-from dbdyno.model.design import ALPHA, Design, Treatment
+from dbdyno.analysis.verdict.finding import (
+    MIN_USABLE_BLOCKS,
+    Finding,
+    OtherRatios,
+    Paired,
+    adopt_common_word,
+    either_way,
+    judge,
+)
+from dbdyno.analysis.verdict.pairs import compared, in_name_only, not_of_the_drive, obstacle, pairs_not_planned
+from dbdyno.analysis.verdict.reasons import CarryOver, Cause, Reason
+from dbdyno.model.design import ALPHA, Comparison, Design, Treatment
 from dbdyno.model.metrics import METRICS, Metric, metric_of
 from dbdyno.store.records import Run
 
@@ -158,7 +168,7 @@ class Ranking:
     scores: tuple[Score, ...]
     ties: Ties
     blocks: int
-    left_out: tuple[str, ...]  # stacks that some test has no figure of
+    left_out: tuple[str, ...]  # stacks that can't be compared in some test
 
 
 def ranking_of_run(
@@ -193,7 +203,19 @@ def rank_runs(named: Sequence[tuple[str, Run]], baseline: str | None = None) -> 
         raise RefusedError("too few stacks", common=common, stacks={name: _stacks(run) for name, run in named})
     if baseline is not None and baseline not in common:
         raise RefusedError("no such baseline", baseline=baseline, known=common)
-    return _ranking(tests, METRICS[next(iter(metrics))], _common_rule([run for _, run in named]), baseline)
+    about, runs = METRICS[next(iter(metrics))], [run for _, run in named]
+    of_treatments = _findings_of_run(named_figures[0][1], about) if len(runs) == 1 else ()
+    return _ranking(tests, about, _common_rule(runs), baseline, of_treatments)
+
+
+def _findings_of_run(figures: MetricFigures, about: Metric) -> list[Finding]:
+    """Return what is found of every two treatments of a run, as its report has it."""
+    run = figures.run
+    rule = Allowance(run.design, ended_by_clock=run.stopped == "budget").rule
+    families = run.design.comparisons, pairs_not_planned(run.design)
+    return [
+        finding for family in families for finding in judge(compared(figures, family), about, run.design.margin, rule)
+    ]
 
 
 def _stacks(run: Run) -> list[str]:
@@ -220,9 +242,22 @@ def _tests(figures: MetricFigures, name: str) -> list[_Test]:
 
 
 def _complete(tests: Sequence[_Test]) -> list[str]:
-    """Return the stacks of which every test has figures in the same blocks, at least two."""
+    """Return the stacks that can be compared in every test, by figures in the same blocks, at least two."""
     first = tests[0].ids if tests else {}
-    return [stack for stack in first if len(_shared_places(tests, stack)) >= MIN_USABLE_BLOCKS]
+    return [
+        stack
+        for stack in first
+        if len(_shared_places(tests, stack)) >= MIN_USABLE_BLOCKS and all(_is_comparable(test, stack) for test in tests)
+    ]
+
+
+def _is_comparable(test: _Test, stack: str) -> bool:
+    """Return whether nothing stands in the way of a stack, nor is it the baseline's of its run in fact."""
+    design, blocks, id_ = test.figures.run.design, test.figures.blocks, test.ids[stack]
+    if obstacle(id_, stack, blocks, test.figures.metric):
+        return False
+    baseline = test.ids.get(test.baseline, id_)
+    return baseline == id_ or in_name_only(design, blocks, Comparison(baseline, id_)) is None
 
 
 def _shared_places(tests: Sequence[_Test], stack: str) -> list[int]:
@@ -264,9 +299,12 @@ def _ranking(
     ]
     tied = ties(findings, stacks, more_is_better=about.more_is_better)
     scores = _scores(findings, reference, len(_shared_places(tests, reference)))
+    pairs = [(reference, stack) for stack in ordered[1:]]
     by_test = {
         test.name: _scores(
-            _findings([test], [(reference, stack) for stack in ordered[1:]], about, rule), reference, len(tests)
+            _known_findings(test, pairs, by_ids) or _findings([test], pairs, about, rule),
+            reference,
+            len(_shared_places([test], reference)),
         )
         for test in tests
     }
@@ -292,6 +330,19 @@ def _ranking(
     )
 
 
+def _known_findings(
+    test: _Test, pairs: Sequence[tuple[str, str]], of_treatments: Mapping[tuple[str, str], Finding]
+) -> list[Finding]:
+    """Return what was found of each pair (baseline, level) of stacks in one test; nothing unless all are known."""
+    findings = [of_treatments.get((test.ids[level], test.ids[baseline])) for baseline, level in pairs]
+    known = [finding for finding in findings if finding and finding.effect.known]
+    return [
+        replace(finding, baseline_id=baseline, level_id=level)
+        for finding, (baseline, level) in zip(known, pairs, strict=False)
+        if len(known) == len(pairs)
+    ]
+
+
 def _findings(
     tests: Sequence[_Test], pairs: Sequence[tuple[str, str]], about: Metric, rule: Callable[[int], Rule]
 ) -> list[Finding]:
@@ -311,6 +362,7 @@ class _Part:
     measured: dict[int, float]
     without_carry_over: dict[int, float] | None
     carry_over: CarryOver | None
+    not_of_the_drive: tuple[tuple[Cause, dict[int, float]], ...]  # the lowest and the highest for each cause
 
 
 def _contrast_parts(tests: Sequence[_Test], pairs: Sequence[tuple[str, str]], weight: float) -> list[_Part]:
@@ -321,14 +373,25 @@ def _contrast_parts(tests: Sequence[_Test], pairs: Sequence[tuple[str, str]], we
         for baseline, level in pairs
     ]
     parts = []
-    for contrasted in figures.contrasted(contrasts):
+    for contrast, pair, contrasted in zip(contrasts, pairs, figures.contrasted(contrasts), strict=True):
         at = [place[block] for block in contrasted.by_block]
         without = contrasted.without_carry_over
+        paired = Paired(
+            *pair,
+            *pair,
+            log_ratios=dict(contrasted.by_block),
+            carry_over=contrasted.carry_over,
+            without_carry_over=without,
+        )
         parts.append(
             _Part(
                 dict(zip(at, contrasted.by_block.values(), strict=True)),
                 None if without is None else dict(zip(at, without.tolist(), strict=True)),
                 contrasted.carry_over,
+                tuple(
+                    (other.cause, dict(zip(at, other.d.tolist(), strict=True)))
+                    for other in not_of_the_drive(figures, contrast, paired)
+                ),
             )
         )
     return parts
@@ -350,7 +413,21 @@ def _pair_of_stacks(pair: tuple[str, str], parts: Sequence[_Part]) -> Paired:
         without_carry_over=np.array([math.fsum(values[place] for values in without) for place in places])
         if is_asked and places
         else None,
+        alternatives=tuple(_not_of_the_drives(parts, places)),
     )
+
+
+def _not_of_the_drives(parts: Sequence[_Part], places: Sequence[int]) -> Iterator[OtherRatios]:
+    """Yield what all runs add up to without what was not the drive's: of each cause the lowest, then the highest."""
+    for kind in (LateDisk, EmulatedCpu):
+        of_parts = [[each for each in part.not_of_the_drive if isinstance(each[0], kind)] for part in parts]
+        causes = [cause for of_part in of_parts for cause, _ in of_part]
+        for end in range(2) if causes else ():
+            values = [
+                of_part[end][1] if of_part else part.measured for part, of_part in zip(parts, of_parts, strict=True)
+            ]
+            d = np.array([math.fsum(value[place] for value in values) for place in places])
+            yield OtherRatios(d, causes[0])
 
 
 def _scores(findings: Sequence[Finding], reference: str, blocks: int) -> dict[str, Estimate]:

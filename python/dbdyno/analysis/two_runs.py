@@ -8,7 +8,8 @@ of each run is compared instead, and a change of the host that touches both alik
 Whether a word may be said at all is one rule (``_withhold_words``). Treatments that nothing distinguishes between the
 runs are controls, unless one was named. Where that are all of them, there is no change to judge: what moved is the
 host. Where a control is not shown to be as before, what the others did is of host and change together. And where others
-used the host beside half of the trials of a run or more, nothing is decided.
+used the host beside half of the trials of a run or more, nothing is decided. Nor is what an emulated disk that
+answered late, or an emulated CPU, may account for.
 """
 
 import math
@@ -18,7 +19,9 @@ from typing import Any
 
 import numpy as np
 
+from dbdyno.analysis import checks
 from dbdyno.analysis.blocks import RefusedError, UsableBlocks, usable_blocks
+from dbdyno.analysis.checks import EmulatedCpu, LateDisk, emulated_cpu, late_disk
 from dbdyno.analysis.client_hosts import limiting_hosts
 from dbdyno.analysis.fleet import block_levels
 from dbdyno.analysis.over_time import drift_of
@@ -196,7 +199,7 @@ class Interference:
     trials: int
 
 
-Withheld = NothingChanged | HostShift | Interference
+Withheld = NothingChanged | HostShift | Interference | LateDisk | EmulatedCpu
 
 
 @dataclass(frozen=True)
@@ -256,6 +259,7 @@ class _TwoSamples:
     means: tuple[float, float]
     obstacle: Obstacle | None = None
     resolution: Resolution = FINE_ENOUGH
+    not_of_the_drive: tuple[LateDisk | EmulatedCpu, ...] = ()  # what may account for more than the margin
 
 
 @dataclass(frozen=True)
@@ -321,14 +325,17 @@ def compare(
     interferences = [side.interference([pair[at] for pair in matched]) for at, side in enumerate(sides)]
     interference = tuple(of_side for of_side in interferences if of_side)
     shift = _changes([_group(sides, *controls)], primary, width)[0] if controls else None
-    against = [_group(sides, pair, against=controls) for pair in judged] if controls and not nothing_changed else []
+    is_against = controls and not nothing_changed
+    against = [_group(sides, pair, margin=width, against=controls) for pair in judged] if is_against else []
     moved = shift is not None and shift.verdict not in {Word.EQUIVALENT, Word.NOT_COMPARABLE}
     cause = NothingChanged() if nothing_changed else next(iter(interference), HostShift() if moved else None)
     disturbed = next(iter(interference), None)
     return Compared(
         metric=primary,
         margin=width,
-        changes=_withhold_words(_changes([_group(sides, pair) for pair in judged], primary, width), cause),
+        changes=_withhold_words(
+            _changes([_group(sides, pair, margin=width) for pair in judged], primary, width), cause
+        ),
         control=_withhold_words([shift], disturbed)[0] if shift else None,
         controls=tuple(new.label for _, new in controls),
         control_is_named=named is not None,
@@ -391,8 +398,13 @@ def _margin(before: Run, after: Run, margin: float | None) -> float:
     return margins[0] if margin is None else margin
 
 
-def _group(sides: tuple[_Side, _Side], *pairs: Pair, against: Sequence[Pair] = ()) -> _TwoSamples:
-    """Return the figures of a treatment, or of several as their geometric mean, or as ratios to controls by block."""
+def _group(
+    sides: tuple[_Side, _Side], *pairs: Pair, margin: float = math.inf, against: Sequence[Pair] = ()
+) -> _TwoSamples:
+    """Return the figures of a treatment, or of several as their geometric mean, or as ratios to controls by block.
+
+    Without a ``margin`` it is not asked what is not the drive's: of the host that belongs to its shift.
+    """
     logs, means = [], []
     for at, side in enumerate(sides):
         level = side.levels([pair[at] for pair in pairs])
@@ -403,7 +415,25 @@ def _group(sides: tuple[_Side, _Side], *pairs: Pair, against: Sequence[Pair] = (
     obstacles = [sides[at].obstacle(treatment, len(logs[at])) for treatment, at in treatments]
     before, after = (" + ".join(dict.fromkeys(pair[at].label for pair in pairs)) for at in (0, 1))
     coarse = _resolution(sides, pairs, against)
-    return _TwoSamples(before, after, logs[0], logs[1], (means[0], means[1]), first(obstacles), coarse)
+    causes = _not_of_the_drive(sides, pairs, against, margin)
+    return _TwoSamples(before, after, logs[0], logs[1], (means[0], means[1]), first(obstacles), coarse, causes)
+
+
+def _not_of_the_drive(
+    sides: tuple[_Side, _Side], pairs: Sequence[Pair], against: Sequence[Pair], margin: float
+) -> tuple[LateDisk | EmulatedCpu, ...]:
+    """Return what may account for more than the margin: an emulated disk's lateness, an emulated CPU's work."""
+    parts = [
+        checks.Side(f"{pair[at].label} ({side.name})", sign * (2 * at - 1) / len(group), side.blocks.of(pair[at].id))
+        for group, sign in ((pairs, 1), (against, -1))
+        for pair in group
+        for at, side in enumerate(sides)
+    ]
+    if not all(part.trials for part in parts):
+        return ()
+    metric = metric_of(sides[1].run.design)
+    causes = late_disk(parts, metric, margin), emulated_cpu(parts, metric, margin)
+    return tuple(cause for cause in causes if cause)
 
 
 def _resolution(sides: tuple[_Side, _Side], *means: Sequence[Pair]) -> Resolution:
@@ -414,7 +444,20 @@ def _resolution(sides: tuple[_Side, _Side], *means: Sequence[Pair]) -> Resolutio
 def _changes(groups: Sequence[_TwoSamples], primary: Metric, margin: float) -> list[Change]:
     """Judge groups that are one family."""
     judged = iter(_judge_groups([group for group in groups if not group.obstacle], primary, margin))
-    return [_without_figures(group, group.obstacle) if group.obstacle else next(judged) for group in groups]
+    return [
+        _without_figures(group, group.obstacle)
+        if group.obstacle
+        else _withhold_words([change := next(judged)], _explained_by(group, change))[0]
+        for group in groups
+    ]
+
+
+def _explained_by(group: _TwoSamples, change: Change) -> Withheld | None:
+    """Return the first cause whose reach leads from the interval to 0, or beyond the margin where both are alike."""
+    nearest = 0.0
+    if change.verdict.is_different:
+        nearest = max(math.log1p(change.effect.low), -math.log1p(change.effect.high))
+    return next((cause for cause in group.not_of_the_drive if math.log1p(cause.reach) >= nearest), None)
 
 
 def _without_figures(group: _TwoSamples, reason: Reason | Obstacle) -> Change:

@@ -5,6 +5,7 @@ from dataclasses import asdict, dataclass
 from typing import Any
 
 from dbdyno.analysis.blocks import usable_blocks
+from dbdyno.analysis.checks import EmulatedCpu, LateDisk
 from dbdyno.analysis.over_time import is_clear
 from dbdyno.analysis.safety import lost_in_both
 from dbdyno.analysis.two_runs import Change, Compared, HostShift, Interference, NothingChanged
@@ -16,7 +17,7 @@ from dbdyno.model.wording import capital, count, listed, margin_text, number, p_
 from dbdyno.report.charts.changes import chart
 from dbdyno.report.document import FIGURES_MAX, Abridged, Document, Paragraph, Section, bullets
 from dbdyno.report.notes import settle_words
-from dbdyno.report.reasons import as_sentence, reason_code, reason_text
+from dbdyno.report.reasons import as_sentence, cause_text, reason_code, reason_text
 from dbdyno.report.sections.about import UNOBSERVED, flattened
 from dbdyno.report.sections.badges import badges
 from dbdyno.report.sections.server_defaults import defaults_section
@@ -103,7 +104,13 @@ OTHER_CHANGE = (
 )
 
 
-_CODES = {NothingChanged: "NOTHING_CHANGED", HostShift: "HOST_SHIFT", Interference: "INTERFERENCE"}
+_CODES = {
+    NothingChanged: "NOTHING_CHANGED",
+    HostShift: "HOST_SHIFT",
+    Interference: "INTERFERENCE",
+    LateDisk: "LATE_DISK",
+    EmulatedCpu: "EMULATED_CPU",
+}
 _ORDER = ("different", Word.EQUIVALENT, Word.UNDECIDED, Word.NOT_COMPARABLE)
 
 
@@ -191,6 +198,8 @@ def _why_withheld(change: Change) -> str:
             return f"as measured it is {_measured_word(change)}, but the host may have changed: see the control"
         case Interference() as met:
             return f"as measured it is {_measured_word(change)}, but {_met(met)}"
+        case LateDisk() | EmulatedCpu() as cause:
+            return f"as measured it is {_measured_word(change)}, but {cause_text(cause)}"
         case None:
             return reason_text(change.reason)
 

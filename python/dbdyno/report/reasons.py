@@ -185,11 +185,11 @@ def reason_text(reason: Reason | Obstacle) -> str:
     if not isinstance(reason, Reason):
         return _obstacle_text(reason)
     if reason.withheld_for is not None:
-        return f"as measured it is {reason.withheld}, but {_cause_text(reason.withheld_for)}"
+        return f"as measured it is {reason.withheld}, but {cause_text(reason.withheld_for)}"
     coarse = "" if reason.code is Code.TOO_COARSE else resolution_text(reason.resolution, reason.margin)
     text = _TEXTS[reason.code](reason)
     if reason.hidden_by is not None:
-        text = f"{text}: {_cause_text(reason.hidden_by)}, so more blocks would not help"
+        text = f"{text}: {cause_text(reason.hidden_by)}, so more blocks would not help"
     elif reason.code in _OPEN:
         text = _then(reason, text)
     return f"{text}; {coarse}" if coarse else text
@@ -288,7 +288,8 @@ def _label_text(obstacle: Dropped | ZeroFigures | LimitedClients) -> str:
     return f"{obstacle.label}, which it needs," if obstacle.of_contrast else obstacle.label
 
 
-def _cause_text(cause: Cause) -> str:
+def cause_text(cause: Cause) -> str:
+    """Return what may have made the word that the figures give."""
     match cause:
         case CarryOver(difference=size):
             return (
@@ -327,13 +328,16 @@ def _p(reason: Reason) -> str:
     return f"{p_value(reason.p_adjusted)} {_over(reason)}"
 
 
-def _different(reason: Reason) -> str:
+def agreeing_text(reason: Reason) -> str:
+    """Return in how many blocks, or pairs of trials, the difference has the sign of the effect: "all 10 blocks"."""
     same, of = reason.agreeing
     if reason.two_runs:
-        where = f"{same:,} of the {of:,} pairs of a trial before and one after"
-    else:
-        where = f"all {of} blocks" if same == of else f"{same} of {of} blocks"
-    text = f"{reason.word} in {where} ({_p(reason)}), and the interval excludes 0"
+        return f"{same:,} of the {of:,} pairs of a trial before and one after"
+    return f"all {of} blocks" if same == of else f"{same} of {of} blocks"
+
+
+def _different(reason: Reason) -> str:
+    text = f"{reason.word} in {agreeing_text(reason)} ({_p(reason)}), and the interval excludes 0"
     exaggerated = exaggeration_text(reason.exaggeration)
     return f"{text}; {exaggerated}" if exaggerated else text
 

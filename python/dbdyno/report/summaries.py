@@ -254,12 +254,7 @@ def _steadiness(analysis: Analysis) -> Iterator[str]:
 
 def _cost(analysis: Analysis) -> Iterator[str]:
     compared = analysis.cost.comparisons if analysis.cost else []
-    sure = [
-        comparison
-        for comparison in compared
-        if comparison.per_million.bounded and not comparison.per_million.low <= 0 <= comparison.per_million.high
-    ]
-    if sure:
+    if sure := [comparison for comparison in compared if comparison.is_shown]:
         most = max(sure, key=lambda comparison: abs(math.log1p(comparison.per_million.value)))
         value = most.per_million.value
         if value >= TWICE:

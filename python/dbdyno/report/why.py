@@ -18,6 +18,7 @@ from dbdyno.report.reasons import (
     SAME,
     about,
     about_the_same,
+    agreeing_text,
     clients_named,
     digits,
     duration,
@@ -207,9 +208,12 @@ def _capitalise(sentence: str) -> str:
 
 
 def changed_of(verdict: Finding, analysis: Analysis) -> Changed | None:
-    """Return what changed of an event's time, where that is known."""
+    """Return what changed of an event's time, where that is known and its mean did not change against the word."""
     changed = analysis.why.changes.get((verdict.baseline_id, verdict.level_id))
-    return changed if changed and "latency_ms" in changed.differences else None
+    if changed is None or "latency_ms" not in changed.differences:
+        return None
+    against = {Word.FASTER: 1, Word.SLOWER: -1}.get(verdict.verdict, 0)
+    return changed if against * _delta_or_0(changed, "latency_ms") <= 0 else None
 
 
 def _sentences(verdict: Finding, changed: Changed) -> Iterator[str]:
@@ -559,7 +563,7 @@ _LACKS = {
     Lack.HIGHER_RATE: "the load's rate was below the limit",
     Lack.A_TREATMENT_THAT_RUNS: "a treatment failed",
     Lack.REST_BETWEEN_TRIALS: "carry-over may explain it",
-    Lack.A_REAL_CPU: "the emulated CPU may explain it",
+    Lack.A_REAL_CPU: "the CPU was emulated",
     Lack.A_DISK_IN_TIME: "the emulated disk was late",
     Lack.EQUAL_FAILURES: "one side failed or met interference more often",
     Lack.NO_STALLS_IN_TRIALS: "some trials stall and others don't",
@@ -575,7 +579,8 @@ def short_reason(verdict: Finding, analysis: Analysis) -> str:
     """Return where the difference comes from, what limits both, or what a decision lacks."""
     match verdict.verdict:
         case Word.FASTER | Word.SLOWER:
-            return _largest_change_text(changed_of(verdict, analysis)) or _same_side(verdict)
+            in_blocks = f"in {agreeing_text(verdict.reason)}" if isinstance(verdict.reason, Reason) else ""
+            return _largest_change_text(changed_of(verdict, analysis)) or in_blocks
         case Word.EQUIVALENT:
             return _same_limit(changed_of(verdict, analysis)) or f"{margin_text(analysis.margin)} or more ruled out"
         case Word.UNDECIDED:
@@ -641,9 +646,3 @@ def _same_limit(changed: Changed | None) -> str:
     if changed is None or changed.level.limit.kind != changed.baseline.limit.kind:
         return ""
     return _LIMITS.get(changed.level.limit.kind, "")
-
-
-def _same_side(verdict: Finding) -> str:
-    above = verdict.effect.value > 0
-    same = sum((value > 0) == above for _, value in verdict.by_block)
-    return f"in all {count(same, 'block')}" if same == verdict.blocks else f"in {same} of {verdict.blocks} blocks"

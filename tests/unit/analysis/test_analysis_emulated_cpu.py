@@ -13,6 +13,7 @@ from dbdyno.model.metrics import METRICS
 from dbdyno.model.word import Word
 from dbdyno.report.reasons import reason_text
 from dbdyno.store.records import Trial
+from tests.unit.analysis.test_analysis_lateness import level_and_baseline
 
 RATE, LATENCY = METRICS["queries_per_second"], METRICS["latency_ms_mean"]
 CLIENTS = 10
@@ -50,7 +51,7 @@ def test_a_saturated_cpu_counts_whole_where_the_guest_does_not_say_who_waited_fo
 def test_a_real_cpu_is_no_reason_to_doubt():
     for other in (trial(accelerator="kvm"), replace(trial(), observed={})):
         assert cpu_share(other, RATE) == 0
-        assert emulated_cpu(("a", "b"), [other], [other], RATE, 0.03) is None
+        assert emulated_cpu(level_and_baseline(("a", "b"), [other], [other]), RATE, 0.03) is None
 
 
 def test_of_times_of_the_cpu_all_is_emulated_and_of_the_devices_nothing():
@@ -60,7 +61,7 @@ def test_of_times_of_the_cpu_all_is_emulated_and_of_the_devices_nothing():
 
 
 def test_before_any_block_is_complete_there_is_nothing_to_doubt():
-    assert emulated_cpu(("a", "b"), [], [], RATE, 0.03) is None
+    assert emulated_cpu(level_and_baseline(("a", "b"), [], []), RATE, 0.03) is None
 
 
 def judged(ratio, cpu_us):
@@ -68,8 +69,9 @@ def judged(ratio, cpu_us):
     ratios = math.log(ratio) + np.random.default_rng(3).normal(0, 0.005, 12)
     level, baseline = [trial(300 * math.exp(one), cpu_us=cpu_us) for one in ratios], [trial(cpu_us=cpu_us)] * 12
     pair = Paired("6.1", "7.2", "t1", "t2", dict(enumerate(map(float, ratios), start=1)))
-    cause = emulated_cpu(("7.2", "6.1"), level, baseline, RATE, 0.05)
-    bounds = ratios_without_cpu(ratios, level, baseline, RATE)
+    sides = level_and_baseline(("7.2", "6.1"), level, baseline)
+    cause = emulated_cpu(sides, RATE, 0.05)
+    bounds = ratios_without_cpu(ratios, sides, RATE)
     doubted = replace(pair, alternatives=tuple(OtherRatios(d, cause) for d in bounds)) if cause else pair
     findings = [judge([one], RATE, 0.05)[0] for one in (pair, doubted)]
     return [one.verdict for one in findings], findings[1]
@@ -103,5 +105,5 @@ def test_the_bound_holds_however_much_faster_a_real_cpu_is():
             sides.append([one])
             truth.append(-math.log(wait_ms + work_ms / rng.uniform(1, 30)))
         rates = [side[0].metrics["queries_per_second"] for side in sides]
-        low, high = ratios_without_cpu(np.log([rates[0] / rates[1]]), *sides, RATE)
+        low, high = ratios_without_cpu(np.log([rates[0] / rates[1]]), level_and_baseline(("a", "b"), *sides), RATE)
         assert low[0] - 1e-9 <= truth[0] - truth[1] <= high[0] + 1e-9

@@ -7,6 +7,7 @@ import numpy as np
 import pytest
 
 from dbdyno.analysis.checks import (
+    Side,
     is_late,
     late_disk,
     lateness,
@@ -64,6 +65,11 @@ def nvme(requests=20_000):
     return disk(late_us=300.0, model_us=80.0, requests=requests)
 
 
+def level_and_baseline(labels, level, baseline):
+    """The sides of two treatments."""
+    return Side(labels[0], 1.0, level), Side(labels[1], -1.0, baseline)
+
+
 def test_what_waits_for_nothing_but_requests_is_late_by_their_part():
     found = lateness_of(trial(nvme(40_000)), RATE)
     assert (found.late_us, found.request_us) == (pytest.approx(300), pytest.approx(380))
@@ -79,7 +85,7 @@ def test_a_load_that_hardly_asks_the_disk_is_late_for_no_longer_than_its_request
 def test_a_quiet_host_is_no_reason_to_doubt():
     quiet = [trial(disk(late_us=2.0, model_us=1000.0, requests=9000)) for _ in range(6)]
     assert not is_late(lateness(quiet, RATE), 0.03)
-    assert late_disk(("a", "b"), quiet, quiet, RATE, 0.03) is None
+    assert late_disk(level_and_baseline(("a", "b"), quiet, quiet), RATE, 0.03) is None
     assert is_late(lateness([trial(nvme())], RATE), 0.03)
 
 
@@ -132,8 +138,8 @@ def test_two_disks_of_a_trial_are_one_by_their_requests():
 def test_a_disk_that_does_not_say_is_unknown(device):
     trials = [trial(device)]
     assert lateness(trials, RATE) is None
-    assert lateness_share(trials, trials, RATE) is None
-    assert late_disk(("a", "b"), trials, trials, RATE, 0.03) is None
+    assert lateness_share(level_and_baseline(("a", "b"), trials, trials), RATE) is None
+    assert late_disk(level_and_baseline(("a", "b"), trials, trials), RATE, 0.03) is None
     assert not is_late(None, 0.03)
     assert list(log_gains(trials, RATE)) == [0.0]
 
@@ -143,7 +149,7 @@ def test_a_disk_that_was_early_moves_the_bound_the_other_way():
     late = [trial(nvme())]
     assert log_gains(early, RATE)[0] == pytest.approx(-math.log1p(0.1))  # early for 20,000 x 50 us of 10 s
     assert log_gains(early, LATENCY)[0] == pytest.approx(math.log1p(0.1))
-    low, high = ratios_without_lateness(np.zeros(1), early, late, RATE)
+    low, high = ratios_without_lateness(np.zeros(1), level_and_baseline(("a", "b"), early, late), RATE)
     assert low[0] == pytest.approx(-math.log1p(0.1) - log_gains(late, RATE)[0])
     assert high[0] == pytest.approx(0)
 
@@ -162,7 +168,7 @@ def test_the_bound_holds_whatever_either_side_waits_for():
             sides.append([replace(one, metrics={**one.metrics, "seconds_real": seconds})])
             truth.append(math.log(1000 / without))
         measured = np.log([sides[0][0].metrics["queries_per_second"] / sides[1][0].metrics["queries_per_second"]])
-        low, high = ratios_without_lateness(measured, *sides, RATE)
+        low, high = ratios_without_lateness(measured, level_and_baseline(("a", "b"), *sides), RATE)
         assert low[0] - 1e-9 <= truth[0] - truth[1] <= high[0] + 1e-9
 
 
@@ -173,8 +179,9 @@ def findings(ratio, device, blocks=12, noise=0.005):
     level = [trial(device, 1000 * math.exp(one)) for one in ratios]
     baseline = [trial(device) for _ in ratios]
     pair = Paired("a", "b", "t1", "t2", dict(enumerate(map(float, ratios), start=1)))
-    cause = late_disk(("b", "a"), level, baseline, RATE, 0.03)
-    bounds = ratios_without_lateness(ratios, level, baseline, RATE)
+    sides = level_and_baseline(("b", "a"), level, baseline)
+    cause = late_disk(sides, RATE, 0.03)
+    bounds = ratios_without_lateness(ratios, sides, RATE)
     doubted = replace(pair, alternatives=tuple(OtherRatios(d, cause) for d in bounds)) if cause else pair
     return [judge([one], RATE, 0.03)[0] for one in (pair, doubted)]
 
@@ -220,8 +227,9 @@ def test_a_word_stands_that_lateness_can_not_account_for():
 def test_the_cause_names_the_treatment_that_it_bears_on_most():
     busy, idle = [trial(nvme())], [trial(nvme(200))]
     for labels, sides in ((("1", "2"), (busy, idle)), (("2", "1"), (idle, busy))):
-        found = late_disk(labels, *sides, RATE, 0.03)
+        both = level_and_baseline(labels, *sides)
+        found = late_disk(both, RATE, 0.03)
         assert found.label == "1"
         assert found.share == pytest.approx(0.6)  # 20,000 x 300 us of 10 s
-        assert found.reach == pytest.approx(lateness_share(*sides, RATE))
+        assert found.reach == pytest.approx(lateness_share(both, RATE))
         assert found.reach == pytest.approx(1 / 0.4 - 1)

@@ -57,7 +57,7 @@ def test_what_is_within_the_thresholds_passes(judged, limits, pairs):
         limits, build(30, pairs=pairs, rates=dict.fromkeys(["t1", "t2"], 400) | {"t3": 1700})
     )
     assert (code, values["outcome"]) == (0, "passed")
-    assert "Passed: nothing is slower by" in text
+    assert "Passed: nothing was found to be slower by" in text
     assert "[fail_if]" not in err
 
 
@@ -97,7 +97,7 @@ def test_a_run_that_has_hardly_begun_passes_nothing(judged):
 @pytest.mark.parametrize(
     ("treatments", "code", "said"),
     [
-        ({"1": SAFE}, 0, "Passed: nothing is unsafe."),
+        ({"1": SAFE}, 0, "Passed: nothing was found to be unsafe."),
         ({"1": SAFE, "2": FLUSH_2}, CONDITION_HOLDS, "something is unsafe: innodb_flush_log_at_trx_commit 2 loses"),
     ],
 )

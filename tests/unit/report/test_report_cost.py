@@ -50,3 +50,22 @@ def test_what_is_missing_is_said(priced):
 
 def test_without_prices_no_report_speaks_of_money(run):
     assert ">Cost</h2>" not in as_page(run, analyse(run), {})  # the others are snapshots
+
+
+def test_a_cost_says_no_more_than_the_comparison_that_it_rests_on(priced):
+    """Of two blocks no interval is known; the second devices differ in name alone, and their rates by noise."""
+    twins = replace(PRICES, devices=[HDD, replace(HDD, name="ssd-sata", treatments=["t3", "t4"])])
+    rate = {"t1": 400.0, "t2": 400.0, "t3": 402.0, "t4": 399.0}
+    noisy = [
+        replace(one, metrics={**one.metrics, "queries_per_second": rate[one.treatment] * (1 + 0.02 * (-1) ** place)})
+        for place, one in enumerate(priced.trials)
+    ]
+    few = [one for one in priced.trials if one.block <= 2]
+    for trials, prices in ((noisy, twins), (few, PRICES)):
+        analysis = analyse(replace(priced, trials=trials, prices=prices))
+        costs = [line for line in cost_lines(analysis) if "a query costs" in line.lower()]
+        assert costs
+        for line in costs:
+            assert line.startswith("Whether a query costs more or less"), line
+            assert "cheaper" not in line
+        assert "A query costs" not in as_text(replace(priced, trials=trials, prices=prices), analysis)

@@ -7,6 +7,7 @@ It reads what a person or a program reads, the document's text and its JSON, and
 import json
 import re
 from dataclasses import replace
+from itertools import product
 
 import pytest
 from typer.testing import CliRunner
@@ -310,15 +311,19 @@ def test_defaults_are_not_said_to_differ_between_a_server_and_itself():
 # An emulated drive that is late by more than the margin says nothing of the drive.
 
 
-def on_a_late_drive(p99_us):
-    """Two NVMe drives that differ by 20 %, answers of an emulated drive being so late."""
-    run = observing(one_factor("device", {"nvme-1": 10_000, "nvme-2": 12_000}))
+def with_late_answers(run, p99_us):
+    """The run with answers of its emulated drives so late."""
     late = {"count": 50_000, "min": 0, "mean": 0.9 * p99_us * 1e3, "p50": int(0.9e3 * p99_us), "p90": int(1e3 * p99_us)}
     late |= {"p99": int(1e3 * p99_us), "max": int(2e3 * p99_us)}
     path = {name: {**late} for name in ("path_taken_ns", "path_left_ns")} | {"path_early_ns": {"mean": 0.0}}
     took = {"write": {"count": 50_000, "mean": 1e3 * (80 + 0.9 * p99_us)}}
     device = {"lateness_ns": late, "service_ns": took, **path}
     return replace(run, trials=[replace(one, device=device) for one in run.trials])
+
+
+def on_a_late_drive(p99_us):
+    """Two NVMe drives that differ by 20 %, answers of an emulated drive being so late."""
+    return with_late_answers(observing(one_factor("device", {"nvme-1": 10_000, "nvme-2": 12_000})), p99_us)
 
 
 def test_a_late_emulated_drive_is_a_badge_and_nothing_is_called_faster():
@@ -333,6 +338,125 @@ def test_a_drive_that_is_in_time_is_believed():
     values = told(on_a_late_drive(p99_us=1))
     assert not [one for one in values["badges"] if re.search(r"\blate", one["text"])]
     assert values["verdicts"][0]["verdict"] == "faster"
+
+
+def four_stacks(times, factors=STACK):
+    """Two factors of two levels: the first factor's second level is so many times as fast."""
+    rates = {"t1": 400.0, "t2": 400.0, "t3": 400.0 * times, "t4": 400.0 * times}
+    run = build(10, seed=4, rates=rates, noise=0.005, pairs=[("t1", "t3"), ("t2", "t4")], void_block=0)
+    treatments = [
+        Treatment(one.id, dict(zip((factor.name for factor in factors), levels, strict=True)))
+        for one, levels in zip(run.design.treatments, product(*(factor.levels for factor in factors)), strict=True)
+    ]
+    return observing(replace(run, design=replace(run.design, factors=factors, treatments=treatments)))
+
+
+DRIVES_AND_LOADS = [Factor("device", "stack", ["nvme-1", "nvme-2"]), Factor("load", "workload", ["read", "write"])]
+
+
+@pytest.mark.parametrize("factors", [STACK, DRIVES_AND_LOADS])
+@pytest.mark.parametrize("times", [1.0, 1.2])
+def test_an_average_and_a_ranking_are_as_doubtful_as_what_they_are_made_from(times, factors):
+    """Lateness that may account for every comparison may account for their average."""
+    word = "faster" if times > 1 else "equivalent"
+    for p99_us, is_believed in ((1, True), (300, False)):
+        values = told(with_late_answers(four_stacks(times, factors), p99_us))
+        assert {one["verdict"] for one in values["verdicts"]} == {word if is_believed else "undecided"}
+        averages = {one["verdict"] for one in values["factors"]["main_effects"]}
+        assert (averages == {"undecided"}) != is_believed
+        assert "on average" not in values["headline"]
+        if values["ranking"]:
+            letters = {one["letters"] for one in values["ranking"]["stacks"]}
+            assert (len(letters) > 1) == (is_believed and times > 1)
+            assert (" is ahead of " in values["headline"]) == (is_believed and times > 1)
+
+
+def test_an_average_says_what_lateness_can_not_account_for():
+    values = told(with_late_answers(four_stacks(4.0), 10))
+    assert {one["verdict"] for one in values["verdicts"]} == {"faster"}
+    assert values["factors"]["main_effects"][0]["verdict"] == "faster"
+
+
+def test_two_runs_are_not_told_apart_by_how_late_their_drives_were():
+    for p99_us, word in ((1, "faster"), (300, "undecided")):
+        before, after = (with_late_answers(one, p99_us) for one in two_runs(faster=1.0, changed={"t4"}, gains=1.3))
+        found = comparison.document(before, after, compare(before, after))
+        (one,) = compared(found)
+        assert one.word == word
+        assert ("late per request" in one.reason) == (word == "undecided")
+        assert ("faster than before" in found.values()["headline"]) == (word == "faster")
+
+
+def test_what_lateness_may_turn_round_has_no_small_p_and_no_other_figure_stands_out():
+    """Each bound by itself is sure, one of more and one of less: together they show nothing."""
+    run = one_factor("device", {"nvme-1": 10_000, "nvme-2": 10_100})
+    run = replace(run, design=replace(run.design, secondary_metrics=["latency_ms_mean"]))
+    values = told(with_late_answers(observing(run), 300))
+    assert values["verdicts"][0]["verdict"] == "undecided"
+    assert values["verdicts"][0]["p"] == 1
+    (other,) = values["screened"]
+    assert other["low"] < 0 < other["high"]
+    assert not other["stands_out"]
+
+
+def with_emulated_cpu(run):
+    """The run in virtual machines whose CPU QEMU emulates, as far as is known for all of the time."""
+    guest = {"accelerator": "tcg", "kernel": "6.1", "cpus": 2}
+    return replace(run, trials=[replace(one, observed={**one.observed, "guest": guest}) for one in run.trials])
+
+
+def test_of_two_causes_that_one_is_named_that_reaches_farther():
+    run = with_late_answers(observing(one_factor("device", {"nvme-1": 10_000, "nvme-2": 10_050})), 10)
+    for shown, lack in ((run, "A_DISK_IN_TIME"), (with_emulated_cpu(run), "A_REAL_CPU")):
+        values = told(shown)
+        assert values["verdicts"][0]["lacks"] == lack
+        assert ("the CPU was emulated" in values["headline"]) == (lack == "A_REAL_CPU")
+
+
+# A few blocks of a run without a planned end are few, and no effect is too close to anything.
+
+
+@pytest.mark.parametrize("ended", ["done", "interrupted"])
+def test_two_blocks_are_not_too_close_to_the_margin(ended):
+    run = one_factor("device", {"hdd-7200": 400, "ssd-sata": 700}, blocks=2)
+    run = replace(run, design=replace(run.design, until="open", blocks=100), ended=ended, stopped="")
+    (verdict,) = told(run)["verdicts"]
+    assert (verdict["lacks"], verdict["blocks_lacking"]) == ("MORE_BLOCKS", 4)
+    assert "too close" not in opening_of(run)
+
+
+# What is the same in fact is not compared, nor averaged, nor ranked.
+
+
+FLUSH_AND_LOAD = [
+    Factor("innodb_flush_method", "server.settings", ["fsync", "O_DIRECT"]),
+    Factor("load", "workload", ["read", "write"]),
+]
+
+
+def test_a_setting_that_was_not_granted_has_no_effect_on_average_and_no_place():
+    run = four_stacks(1.0, FLUSH_AND_LOAD)
+    refused = {"not_granted": {"innodb_flush_method": "it is not supported"}}
+    trials = [
+        replace(one, observed={**one.observed, "server": {**one.observed["server"], **refused}}) for one in run.trials
+    ]
+    values = told(replace(run, trials=trials))
+    assert {one["verdict"] for one in values["verdicts"]} == {"not comparable"}
+    words = {one["factor"]: one["verdict"] for one in values["factors"]["main_effects"]}
+    assert words["innodb_flush_method"] == "not comparable"
+    assert words["load"] != "not comparable"
+    assert {one["verdict"] for one in values["factors"]["interactions"]} == {"not comparable"}
+    assert values["ranking"] is None
+    assert values["headline"].startswith("Nothing can be compared")
+
+
+def test_a_place_in_one_test_has_the_interval_of_its_comparison():
+    values = told(four_stacks(1.2, DRIVES_AND_LOADS))
+    second = next(one for one in values["ranking"]["stacks"] if not one["baseline"])
+    for verdict, estimate in zip(values["verdicts"], second["by_test"].values(), strict=True):
+        shown = [estimate[end] - 1 for end in ("value", "low", "high")]
+        assert shown == pytest.approx([verdict[end] for end in ("effect", "low", "high")])
+        assert estimate["n"] == verdict["blocks"]
 
 
 # Where interference can't be seen that is said first, and nobody is sent to run hundreds of blocks.

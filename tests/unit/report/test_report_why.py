@@ -13,7 +13,14 @@ from dbdyno.analysis.analyse import analyse
 from dbdyno.analysis.explanation import PARTS, Changed, Limit, TimeSpent
 from dbdyno.analysis.statistics import Estimate
 from dbdyno.report.reasons import duration
-from dbdyno.report.why import _what_changed, explanation, opening_of_difference, opening_where_alike, parted
+from dbdyno.report.why import (
+    _what_changed,
+    explanation,
+    opening_of_difference,
+    opening_where_alike,
+    parted,
+    short_reason,
+)
 from tests.unit.report.rendered import as_json, as_markdown, as_page, as_text
 
 CLIENTS = 10
@@ -304,3 +311,18 @@ def test_the_first_sentence_where_the_same_limits_both():
         "with either, the disk's queue never empties, which takes 8.00 ms for each read."
     )
     assert opening_where_alike(changed_by({"read_ms": 9.0}, {"read_ms": 9.0}, **same)) == ""
+
+
+def test_a_mean_that_changed_the_other_way_is_no_reason_for_a_word(told):
+    """Throughput is higher with the SSD and so is its mean latency, as where clients pause."""
+    run, _, seen = told
+    slow = [
+        replace(one, metrics={**one.metrics, "latency_ms_mean": 60.0}) if one.treatment in {"t3", "t4"} else one
+        for one in run.trials
+    ]
+    analysis = analyse(replace(run, trials=slow), watched=seen)
+    verdict = next(one for one in analysis.verdicts if (one.level_id, one.baseline_id) == ("t3", "t1"))
+    assert verdict.verdict == "faster"
+    assert explanation(verdict, analysis) == ""
+    assert short_reason(verdict, analysis) == f"in all {verdict.blocks} blocks"
+    assert short_reason(verdict, told[1]).endswith("less in flushes")

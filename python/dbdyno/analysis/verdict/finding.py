@@ -455,7 +455,7 @@ class _Family:
                 else NO_EXAGGERATION,
                 disturbed=pair.disturbed,
                 needed=needed or 0,
-                fewest=MIN_BLOCKS if p_best > ALPHA else 0,
+                fewest=MIN_BLOCKS if p_best > ALPHA or n < MIN_BLOCKS else 0,
                 withheld_for=withheld,
                 withheld=word_of(would_be, more_is_better=self.metric.more_is_better),
                 hidden_by=self._hidden_by(i) if relation is Relation.UNDECIDED and withheld is None else None,
@@ -512,7 +512,8 @@ class _Family:
         """
         alternatives = self.pairs[place].alternatives
         figures = self.each[place][len(self.each[place]) - len(alternatives) :]  # after that without carry-over
-        for kind in (LateDisk, EmulatedCpu):
+        causes = [alternative.cause for alternative in alternatives]
+        for kind in dict.fromkeys(type(cause) for cause in causes if isinstance(cause, LateDisk | EmulatedCpu)):
             of_kind = [
                 (alternative.cause, float(found.value))
                 for alternative, found in zip(alternatives, figures, strict=True)
@@ -577,13 +578,17 @@ def _rules_of(pairs: Sequence[Paired], rule: Callable[[int], Rule]) -> list[Rule
 
 
 def both(first: Evidence, second: Evidence) -> Evidence:
-    """Return what can be said only if both say it; estimates are those of ``first``."""
+    """Return what can be said only if both say it; estimates are those of ``first``.
+
+    Where they lie on either side of 0 neither speaks against no difference, however sure each is.
+    """
+    opposite = np.sign(first.value) * np.sign(second.value) < 0
     return replace(
         first,
         low=np.minimum(first.low, second.low),
         high=np.maximum(first.high, second.high),
-        p=np.maximum(first.p, second.p),
-        p_now=np.maximum(first.p_now, second.p_now),
+        p=np.where(opposite, 1.0, np.maximum(first.p, second.p)),
+        p_now=np.where(opposite, 1.0, np.maximum(first.p_now, second.p_now)),
         p_equivalence=np.maximum(first.p_equivalence, second.p_equivalence),
     )
 
@@ -623,7 +628,7 @@ def _lack(reason: Reason, blocks: int, is_feasible: Callable[[int], bool]) -> Ne
     """
     if cause := reason.doubted_for:
         return NextStep(_LACK_OF_CAUSE[type(cause)])
-    if reason.p_best > ALPHA:
+    if reason.fewest:
         blocks_wanted = reason.fewest if reason.excludes_zero else max(reason.fewest, reason.needed)
         return NextStep(Lack.MORE_BLOCKS, blocks_wanted - blocks)
     if mostly(reason.disturbed, blocks):

@@ -8,12 +8,12 @@ from itertools import combinations, product
 import numpy as np
 
 from dbdyno.analysis.blocks import UsableBlocks
-from dbdyno.analysis.checks import emulated_cpu, late_disk, ratios_without_cpu, ratios_without_lateness
+from dbdyno.analysis.checks import Side, emulated_cpu, late_disk, ratios_without_cpu, ratios_without_lateness
 from dbdyno.analysis.client_hosts import limiting_hosts
 from dbdyno.analysis.percentiles import MergedHistograms, histograms_in
 from dbdyno.analysis.statistics import Bools, Floats, benjamini_hochberg, log_ratios
 from dbdyno.analysis.verdict.evidence import Rule, relative_estimate
-from dbdyno.analysis.verdict.figures import Contrasted, MetricFigures, difference_of_pair
+from dbdyno.analysis.verdict.figures import Contrast, Contrasted, MetricFigures, difference_of_pair
 from dbdyno.analysis.verdict.finding import MIN_USABLE_BLOCKS, OtherRatios, Paired, evidence_of_pairs
 from dbdyno.analysis.verdict.reasons import (
     Dropped,
@@ -255,13 +255,7 @@ def compared(
     labels = run.design.labels
     values = {treatment.id: blocks.values(treatment.id, metric) for treatment in run.design.treatments}
     obstacles = [
-        first(
-            (
-                *(obstacle(id_, labels[id_], blocks, metric) for id_ in (comparison.level, comparison.baseline)),
-                _in_name_only(run.design, blocks, comparison),
-            )
-        )
-        for comparison in comparisons
+        obstacle_of(figures, difference_of_pair(comparison.baseline, comparison.level)) for comparison in comparisons
     ]
     judged = [comparison for comparison, in_the_way in zip(comparisons, obstacles, strict=True) if not in_the_way]
     contrasts = [difference_of_pair(comparison.baseline, comparison.level) for comparison in judged]
@@ -297,7 +291,7 @@ def compared(
                 pair,
                 alternatives=(
                     *spoiled,
-                    *_not_of_the_drive(pair, blocks, metric, run.design.margin),
+                    *not_of_the_drive(figures, difference_of_pair(comparison.baseline, comparison.level), pair),
                     *_events_together(pair, blocks, metric, latencies or {}),
                 ),
             )
@@ -310,16 +304,22 @@ def _disturbed(blocks: UsableBlocks, treatments: Sequence[str], block_numbers: I
     return sum(any(blocks.trials[block][id_].disturbed for id_ in treatments) for block in block_numbers)
 
 
-def _not_of_the_drive(pair: Paired, blocks: UsableBlocks, metric: str, margin: float) -> Iterator[OtherRatios]:
-    """Yield the ratios without what may exceed the margin: an emulated disk's lateness, an emulated CPU's work."""
-    level, baseline = (
-        [blocks.trials[block][id_] for block in pair.log_ratios] for id_ in (pair.level_id, pair.baseline_id)
-    )
-    compared = (pair.level, pair.baseline), level, baseline, METRICS[metric]
-    if late := late_disk(*compared, margin):
-        yield from (OtherRatios(d, late) for d in ratios_without_lateness(pair.d, *compared[1:]))
-    if cpu := emulated_cpu(*compared, margin):
-        yield from (OtherRatios(d, cpu) for d in ratios_without_cpu(pair.d, *compared[1:]))
+def not_of_the_drive(figures: MetricFigures, contrast: Contrast, pair: Paired) -> Iterator[OtherRatios]:
+    """Yield the ratios without what may exceed the margin: an emulated disk's lateness, an emulated CPU's work.
+
+    What reaches farther comes first, and is what a reason names. ``pair`` has the log ratios of the ``contrast``, which
+    is of two treatments or of means over more.
+    """
+    metric, design, trials = METRICS[figures.metric], figures.run.design, figures.blocks.trials
+    sides = [
+        Side(design.labels[id_], weight, [trials[block][id_] for block in pair.log_ratios])
+        for id_, weight in contrast.items()
+        if weight
+    ]
+    late, cpu = late_disk(sides, metric, design.margin), emulated_cpu(sides, metric, design.margin)
+    for cause in sorted((cause for cause in (late, cpu) if cause), key=lambda cause: -cause.reach):
+        without = ratios_without_lateness if cause is late else ratios_without_cpu
+        yield from (OtherRatios(d, cause) for d in without(pair.d, sides, metric))
 
 
 def _events_together(
@@ -332,8 +332,31 @@ def _events_together(
     return (MergedHistograms(histograms[0], histograms[1], percentile),) if histograms else ()
 
 
-def _in_name_only(design: Design, blocks: UsableBlocks, pair: Comparison) -> InNameOnly | None:
-    difference = in_name_only(design, blocks, pair)
+def obstacle_of(figures: MetricFigures, contrast: Contrast) -> Obstacle | None:
+    """Return why a contrast, of two treatments or of means over more, can't be judged; ``None`` where it can.
+
+    A mean over comparisons can't be where one of them is of treatments that are the same in fact.
+    """
+    design, blocks = figures.run.design, figures.blocks
+    above, below = ([id_ for id_, weight in contrast.items() if sign * weight > 0] for sign in (1, -1))
+    of_contrast = len(contrast) > 2  # noqa: PLR2004
+    return first(
+        (
+            *(
+                obstacle(id_, design.labels[id_], blocks, figures.metric, of_contrast=of_contrast)
+                for id_ in (*above, *below)
+            ),
+            _in_name_only(design, blocks, above, below),
+        )
+    )
+
+
+def _in_name_only(
+    design: Design, blocks: UsableBlocks, above: Sequence[str], below: Sequence[str]
+) -> InNameOnly | None:
+    lacking = {id_ for id_ in (*above, *below) if not_granted(blocks.of(id_))}
+    pairs = (Comparison(other, one) for one, other in product(above, below) if lacking & {one, other})
+    difference = next((found for pair in pairs if (found := in_name_only(design, blocks, pair))), None)
     if difference is None:
         return None
     treatment, setting = difference

@@ -57,7 +57,7 @@ class Secondary(TwoTreatments):
     @property
     def stands_out(self) -> bool:
         """Whether it is worth a look."""
-        return self.p_adjusted <= ALPHA
+        return self.p_adjusted <= ALPHA and excludes_zero(self.effect)
 
     def is_at_odds(self, margin: float) -> bool:
         """Whether it stands out by more than a margin that the study's own metric keeps."""
@@ -266,7 +266,7 @@ class Reason:
     exaggeration: Exaggeration = NO_EXAGGERATION
     disturbed: int = 0  # blocks
     needed: int = 0  # blocks, about, to resolve the margin; 0 where it can't be said
-    fewest: int = 0  # blocks with which a difference could be shown; 0 where these many can, or where it is far off
+    fewest: int = 0  # blocks with which a difference could be shown; 0 where these many can
     lack: NextStep | None = None  # what it takes to decide; of two runs it is not known
     withheld_for: Cause | None = None  # what may have made the word that the ratios measured give
     withheld: Word = Word.UNDECIDED  # that word

@@ -78,7 +78,7 @@ _REMEDIES = {
     Lack.A_TREATMENT_THAT_RUNS: "A treatment failed, or measured 0; find out why first",
     Lack.A_GRANTED_SETTING: f"The host did not grant a compared setting; grant it, then {_AGAIN}",
     Lack.REST_BETWEEN_TRIALS: f"Each trial affects the next; {_AGAIN} with rests (settle in [design])",
-    Lack.A_REAL_CPU: f"QEMU's emulated CPU may cause the difference; {_AGAIN} on a host with KVM",
+    Lack.A_REAL_CPU: f"QEMU emulated the CPU, which may make or hide a difference; {_AGAIN} on a host with KVM",
     Lack.A_DISK_IN_TIME: f"The emulated disk answered too late; {_AGAIN} on an idle host",
     Lack.NO_STALLS_IN_TRIALS: f"Some trials stall and others don't; {_AGAIN} with longer trials",
     Lack.EQUAL_FAILURES: "One side failed or met interference more often; find out why",

@@ -10,7 +10,7 @@ from dbdyno.analysis.cost import Cost, CostComparison, TreatmentCost
 from dbdyno.analysis.statistics import Estimate
 from dbdyno.model.wording import TWICE, UNKNOWN, count, number, percent, percent_range
 from dbdyno.report.document import Section, Table, bullets
-from dbdyno.report.sentences import Named, estimate_text, treatments_named
+from dbdyno.report.sentences import Named, estimate_text, treatments_named, with_interval
 from dbdyno.report.source import Source
 
 SECONDS_PER_DAY = 86_400
@@ -60,7 +60,12 @@ def _comparison_sentence(comparison: CostComparison, cost: Cost) -> str:
         )
         why = "their highest rate was not measured" if priced else "a price is missing"
         return f"{comparison.level} against {comparison.baseline}: cost per query {UNKNOWN}, because {why}."
-    interval = f" (95 % interval {percent_range(effect.low, effect.high)})" if effect.bounded else ""
+    if not comparison.is_shown:
+        sides = f"with {comparison.level} than with {comparison.baseline}"
+        return (
+            f"Whether a query costs more or less {sides} is undecided: {with_interval(effect)}, both used to the full."
+        )
+    interval = f" (95 % interval {percent_range(effect.low, effect.high)})"
     size = percent(effect.value if effect.value >= TWICE else abs(effect.value), sign=effect.value >= TWICE)
     by = f"{size} as much" if effect.value >= TWICE else f"{size} {'more' if effect.value > 0 else 'less'}"
     than = "as" if effect.value >= TWICE else "than"

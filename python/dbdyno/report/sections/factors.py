@@ -9,12 +9,13 @@ from dbdyno.analysis.curves import LATENCY, RATE, SHARE, Curve, Curves, Turn
 from dbdyno.analysis.factors import Interaction, MainEffect, SimpleEffect
 from dbdyno.analysis.statistics import Estimate
 from dbdyno.analysis.verdict.finding import Finding
+from dbdyno.analysis.verdict.reasons import Reason
 from dbdyno.model.design import Design, level_label
 from dbdyno.model.word import Word
-from dbdyno.model.wording import UNKNOWN, capital, count, listed, margin_text, p_value, percent
+from dbdyno.model.wording import UNKNOWN, capital, count, listed, margin_text, p_value, percent, three_digits
 from dbdyno.report.charts import curve, interaction
 from dbdyno.report.document import Abridged, Block, Details, Item, List, Paragraph, Section, Strong, Table, Text
-from dbdyno.report.reasons import reason_code, reason_text
+from dbdyno.report.reasons import agreeing_text, reason_code, reason_text
 from dbdyno.report.sentences import certainty, estimate_text, evidence, figures_text, sentence_of
 from dbdyno.report.source import Source, effect_values, fields, p_values
 from dbdyno.report.summaries import counted, knee_sentence, line_name
@@ -130,7 +131,7 @@ def _at(simple: SimpleEffect, words: str = "") -> str:
 
 
 def _ratio(difference: float) -> str:
-    return f"{1 + difference:.3g}" if abs(difference) >= 1 else f"{1 + difference:.3f}"  # three digits that count
+    return three_digits(1 + difference) if abs(difference) >= 1 else f"{1 + difference:.3f}"  # three digits that count
 
 
 def _ratio_range(verdict: Finding) -> str:
@@ -140,10 +141,8 @@ def _ratio_range(verdict: Finding) -> str:
 
 def _same_side(interaction_effect: Interaction, analysis: Analysis) -> str:
     """Return why an interaction is believed."""
-    above = interaction_effect.verdict.effect.value > 0
-    same = sum((value > 0) == above for _, value in interaction_effect.verdict.by_block)
-    blocks = interaction_effect.verdict.blocks
-    blocks_text = f"all {same} blocks" if same == blocks else f"{same} of {blocks} blocks"
+    above, reason = interaction_effect.verdict.effect.value > 0, interaction_effect.verdict.reason
+    blocks_text = agreeing_text(reason) if isinstance(reason, Reason) else ""
     judged = sum(other_effect.word is not Word.NOT_COMPARABLE for other_effect in analysis.factors.interactions)
     side = "above" if above else "below"
     over = f"{p_value(interaction_effect.verdict.p_adjusted)} over {count(judged, 'interaction')}"

@@ -88,7 +88,7 @@ def ranking_notes(ranking: Ranking) -> list[str]:
     if line := ties_text(ranking.ties, "stacks", "score"):
         notes.append(line)
     if ranking.left_out:
-        notes.append(f"Not ranked, as some test has no usable figures: {', '.join(ranking.left_out)}.")
+        notes.append(f"Not ranked, as they can't be compared in every test: {', '.join(ranking.left_out)}.")
     return notes
 
 

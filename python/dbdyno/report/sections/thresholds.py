@@ -5,7 +5,6 @@ from typing import Any
 from dbdyno.analysis.analyse import Analysis
 from dbdyno.analysis.fail_if import Thresholds, conditions_of
 from dbdyno.model.design import FailIf
-from dbdyno.model.wording import count
 from dbdyno.report.document import Paragraph, Section
 from dbdyno.report.sentences import LISTED_MAX, comparisons_named, effect_text
 from dbdyno.report.source import Source
@@ -27,7 +26,7 @@ def thresholds_text(found: Thresholds, analysis: Analysis) -> str:
     """Return what came of all thresholds, the exit code where it is another than 0, and what it is about."""
     limits = limits_text(found.limits)
     if found.outcome == "passed":
-        return f"Passed: nothing is {limits}."
+        return f"Passed: nothing was found to be {limits}."
     if found.outcome == "failed":
         beyond = [
             f"{one.name} is {one.verdict.verdict}, {effect_text(one.verdict.effect)}"
@@ -54,7 +53,7 @@ def _lost(word: str) -> str:
 
 def _first(names: list[str]) -> str:
     more = len(names) - LISTED_MAX
-    return f"{'; '.join(names[:LISTED_MAX])}; and {count(more, 'more')}" if more > 0 else "; ".join(names)
+    return f"{'; '.join(names[:LISTED_MAX])}; and {more:,} more" if more > 0 else "; ".join(names)
 
 
 def thresholds_json(found: Thresholds, analysis: Analysis) -> dict[str, Any]:
