@@ -755,18 +755,18 @@ class TrialSpec(FileSection):
     """One treatment, whole: every field has one value."""
 
     stack: StackSection
-    queue: QueueSection = QueueSection()
-    array: ArraySection = ArraySection()
-    cache: CacheSection = CacheSection()
-    encryption: EncryptionSection = EncryptionSection()
-    volume: VolumeSection = VolumeSection()
-    filesystem: FilesystemSection = FilesystemSection()
-    server: ServerSection = ServerSection()
-    host: HostSection = HostSection()
+    queue: QueueSection = Field(default_factory=QueueSection)
+    array: ArraySection = Field(default_factory=ArraySection)
+    cache: CacheSection = Field(default_factory=CacheSection)
+    encryption: EncryptionSection = Field(default_factory=EncryptionSection)
+    volume: VolumeSection = Field(default_factory=VolumeSection)
+    filesystem: FilesystemSection = Field(default_factory=FilesystemSection)
+    server: ServerSection = Field(default_factory=ServerSection)
+    host: HostSection = Field(default_factory=HostSection)
     workload: Annotated[Workload, Field(discriminator="kind")]
-    probes: ProbesSection = ProbesSection()
+    probes: ProbesSection = Field(default_factory=ProbesSection)
     crash: CrashSection | None = None
-    hosts: OfHostsSection = OfHostsSection()
+    hosts: OfHostsSection = Field(default_factory=OfHostsSection)
     beside: dict[str, Annotated[Beside, Field(discriminator="kind")]] = Field(default_factory=dict)
 
     @property

@@ -1,9 +1,11 @@
 """What is said of virtual machines without one: the archive, the channel, the kernels, what a guest may ask."""
 
 import json
+import lzma
 import math
 import os
 import socket
+import struct
 import subprocess
 import sys
 import tempfile
@@ -202,6 +204,29 @@ def test_a_kernel_of_the_users_own_is_found_by_folder_or_image(tmp_path):
             tree / "boot/vmlinuz-6.6",
             tree / "lib/modules/6.6",
         )
+
+
+NOTE = b"\x04\0\0\0\x08\0\0\0\x12\0\0\0Xen\0"  # XEN_ELFNOTE_PHYS32_ENTRY with an address of 8 bytes
+
+
+def image(content):
+    """An image as a boot loader takes it, with packed content behind three sectors and 16 bytes."""
+    payload = content + struct.pack("<I", 99)
+    head = bytearray(3 * 512 + 16)
+    head[0x1F1], head[0x202:0x206], head[0x248:0x250] = 2, b"HdrS", struct.pack("<II", 16, len(payload))
+    return bytes(head) + payload + b"the rest"
+
+
+def test_an_image_is_unpacked_where_qemu_boots_what_is_in_it(monkeypatch):
+    kernel = b"\x7fELF" + os.urandom(1000) + NOTE
+    packed = subprocess.run(["zstd", "-q"], input=kernel, capture_output=True, check=True).stdout
+    assert kernels.plain_image(image(lzma.compress(kernel))) == kernel
+    assert kernels.plain_image(image(packed)) == kernel
+    assert kernels.plain_image(image(lzma.compress(kernel[: -len(NOTE)]))) is None
+    assert kernels.plain_image(image(b"packed in a way of its own")) is None
+    assert kernels.plain_image(b"") is None
+    monkeypatch.setattr(kernels, "tool_path", lambda _: None)
+    assert kernels.plain_image(image(packed)) is None, "it boots as it is, so it does not need zstd"
 
 
 def test_a_kernel_whose_modules_a_guest_would_not_see_is_refused():

@@ -4,9 +4,10 @@ import json
 import lzma
 import shlex
 import shutil
+import struct
 import subprocess
 from collections.abc import Iterable, Iterator, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
@@ -14,11 +15,13 @@ from dbdyno.errors import HostError, UserError
 from dbdyno.model.design import BOOTED_KERNELS
 from dbdyno.servers.sources.debian import Debian
 from dbdyno.servers.sources.source import FetchProgress, check_room, folder_bytes, put_in_place, unpack
-from dbdyno.stack.tools import needed
+from dbdyno.stack.tools import needed, tool_path
 from dbdyno.system.locks import alone_at
 from dbdyno.system.state import state_folder
 
 RECORD = "kernel.json"
+_XZ, _ZSTD = b"\xfd7zXZ\0", b"(\xb5/\xfd"
+_PVH_ENTRY = struct.pack("<III4s", 4, 8, 18, b"Xen\0")  # the head of the note that names it (xen/interface/elfnote.h)
 _WANTED = r"linux-(image|binary|modules)-[0-9].*"  # of the packages that a kernel's package depends on
 
 
@@ -40,10 +43,10 @@ class KernelProduct:
 PRODUCTS = {
     product.name: product
     for product in (
-        KernelProduct("debian-5.10", "bullseye", 56, 330),
-        KernelProduct("debian-6.1", "bookworm", 71, 410),
-        KernelProduct("debian-6.12", "trixie", 109, 140),
-        KernelProduct("debian-7.2", "sid", 125, 140),
+        KernelProduct("debian-5.10", "bullseye", 56, 390),
+        KernelProduct("debian-6.1", "bookworm", 71, 470),
+        KernelProduct("debian-6.12", "trixie", 109, 200),
+        KernelProduct("debian-7.2", "sid", 125, 200),
     )
 }
 assert tuple(PRODUCTS) == BOOTED_KERNELS  # noqa: S101  (a study's rules know them by name)
@@ -144,6 +147,7 @@ def add(name: str, progress: FetchProgress) -> dict[str, Any]:
         if not kernel.release.startswith(f"{name.removeprefix('debian-')}."):
             raise HostError(f"Debian's {product.suite} has kernel {kernel.release} by now, and {name} no more")
         _list_modules(kernel)
+        kernel = _with_plain_image(kernel)
         record = {
             "name": name,
             "release": kernel.release,
@@ -165,6 +169,29 @@ def _list_modules(kernel: Kernel) -> None:
     done = subprocess.run(argv, check=False, capture_output=True, encoding="utf-8", errors="replace")
     if done.returncode:
         raise HostError(f"depmod of {kernel.release}: {done.stderr.strip()[:400]}")
+
+
+def _with_plain_image(kernel: Kernel) -> Kernel:
+    """The kernel with its image unpacked once, where QEMU boots such a one: else each guest would."""
+    plain = plain_image(kernel.image.read_bytes())
+    if plain is None:
+        return kernel
+    path = kernel.image.with_name(f"vmlinux-{kernel.release}")
+    path.write_bytes(plain)
+    kernel.image.unlink()
+    return replace(kernel, image=path)
+
+
+def plain_image(packed: bytes) -> bytes | None:
+    """The ELF file in an image ("bzImage", Documentation/arch/x86/boot.rst), if QEMU can boot it by PVH."""
+    if packed[0x202:0x206] != b"HdrS":
+        return None
+    (offset, length), sectors = struct.unpack_from("<II", packed, 0x248), packed[0x1F1] or 4
+    content = packed[512 * (sectors + 1) + offset :][: length - 4]  # its size when unpacked follows it
+    if content.startswith(_ZSTD) and not tool_path("zstd"):
+        return None
+    plain = _unpacked(content)
+    return plain if plain.startswith(b"\x7fELF") and _PVH_ENTRY in plain else None
 
 
 def remove(name: str) -> bool:
@@ -254,7 +281,7 @@ def write_initramfs(
         "busybox": Path(busybox).read_bytes(),
         "init": f"#!/busybox sh\n{head}{_INIT}".encode(),
         "drivers/order": "".join(f"{name}\n" for name in drivers).encode(),
-        **{f"drivers/{name}": _unpacked(driver) for name, driver in drivers.items()},
+        **{f"drivers/{name}": _unpacked(driver.read_bytes()) for name, driver in drivers.items()},
         **{f"python/{name}": content for name, content in (python or {}).items()},
     }
     folders = {str(above) for name in files for above in Path(name).parents} - {"."}
@@ -273,17 +300,16 @@ def _drivers(modules: Path) -> Iterator[Path]:
     return (modules / file for file in ordered)
 
 
-def _unpacked(driver: Path) -> bytes:
-    """A driver as insmod wants it."""
-    if driver.suffix == ".xz":
-        return lzma.decompress(driver.read_bytes())
-    if driver.suffix == ".zst":
-        argv = [needed("zstd", "zstd"), "-dcq", str(driver)]
-        done = subprocess.run(argv, check=False, capture_output=True)
+def _unpacked(content: bytes) -> bytes:
+    """A file of a kernel's as insmod and QEMU want it. Raises ``HostError`` where zstd is needed and missing."""
+    if content.startswith(_XZ):
+        return lzma.decompress(content)
+    if content.startswith(_ZSTD):
+        done = subprocess.run([needed("zstd", "zstd"), "-dcq"], input=content, check=False, capture_output=True)
         if done.returncode:
-            raise HostError(f"{driver}: zstd: {done.stderr.decode(errors='replace').strip()[:400]}")
+            raise HostError(f"zstd: {done.stderr.decode(errors='replace').strip()[:400]}")
         return done.stdout
-    return driver.read_bytes()
+    return content
 
 
 def archive(folders: Iterable[str], files: Mapping[str, bytes]) -> Iterator[bytes]:

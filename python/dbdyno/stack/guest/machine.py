@@ -30,7 +30,8 @@ _CONSOLE_BYTES_MAX = 64 * 1024  # of the last that a guest wrote
 _CONSOLE_LINES = 12  # that an error repeats
 _KVM_SECONDS = 20.0  # in which a machine boots under KVM, where that works
 _RUNS = "dbdyno: the kernel runs"
-_COMMAND_LINE = "console=ttyS0 quiet panic=-1 no_timer_check"
+# Without nokaslr, an image that unpacks itself would lie elsewhere with each boot, and an unpacked one would not.
+_COMMAND_LINE = "console=ttyS0 quiet panic=-1 no_timer_check nokaslr"
 
 
 @dataclass(frozen=True)
