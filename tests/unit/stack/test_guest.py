@@ -225,6 +225,8 @@ def test_an_image_is_unpacked_where_qemu_boots_what_is_in_it(monkeypatch):
     assert kernels.plain_image(image(lzma.compress(kernel[: -len(NOTE)]))) is None
     assert kernels.plain_image(image(b"packed in a way of its own")) is None
     assert kernels.plain_image(b"") is None
+    with pytest.raises(HostError, match="can't be unpacked"):
+        kernels.plain_image(image(lzma.compress(kernel)[:-9]))
     monkeypatch.setattr(kernels, "tool_path", lambda _: None)
     assert kernels.plain_image(image(packed)) is None, "it boots as it is, so it does not need zstd"
 

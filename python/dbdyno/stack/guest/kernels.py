@@ -303,11 +303,15 @@ def _drivers(modules: Path) -> Iterator[Path]:
 def _unpacked(content: bytes) -> bytes:
     """A file of a kernel's as insmod and QEMU want it. Raises ``HostError`` where zstd is needed and missing."""
     if content.startswith(_XZ):
-        return lzma.decompress(content)
+        try:
+            return lzma.decompress(content)
+        except lzma.LZMAError as error:
+            raise HostError(f"a file of the kernel's can't be unpacked: {error}") from None
     if content.startswith(_ZSTD):
         done = subprocess.run([needed("zstd", "zstd"), "-dcq"], input=content, check=False, capture_output=True)
         if done.returncode:
-            raise HostError(f"zstd: {done.stderr.decode(errors='replace').strip()[:400]}")
+            said = done.stderr.decode(errors="replace").strip()[:400]
+            raise HostError(f"a file of the kernel's can't be unpacked: zstd: {said}")
         return done.stdout
     return content
 
