@@ -31,6 +31,7 @@ _BUILT_IN = {
     "mariadb": ("innodb", "myisam", "aria", "memory", "csv", "mrg_myisam"),
     "mysql": ("innodb", "myisam", "memory", "csv", "mrg_myisam", "archive", "blackhole"),
 }
+ENGINES = frozenset({*_MODULES, *_BUILT_IN["mariadb"], *_BUILT_IN["mysql"]})
 
 
 @dataclass(frozen=True)
