@@ -142,7 +142,7 @@ class Recorder:
         except OSError:
             pass
 
-    def lost(self, cut):
+    def missing_records(self, cut):
         """Records acknowledged before a cut that are not there, nor overwritten by a later one.
 
         What is acknowledged after it proves nothing: btrfs calls an fsync done whose write failed meanwhile.

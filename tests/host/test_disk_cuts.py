@@ -73,7 +73,7 @@ def damage(disk, client, place, kind, found):
     subprocess.run(["blockdev", "--flushbufs", str(disk.device)], check=True)
     try:
         with mounted(disk.device, place):
-            lost = recorder.lost(cut)
+            lost = recorder.missing_records(cut)
     except subprocess.CalledProcessError:
         return "it can't be mounted any more"
     return f"lost records {lost}" if lost else fsck(kind, disk.device)
@@ -175,4 +175,4 @@ def test_no_acknowledgement_slips_between_a_cut_and_its_time(state, model):
         for cut in client.cuts():
             client.restore_cut(cut.name, "none", 1)
             subprocess.run(["blockdev", "--flushbufs", str(disk.device)], check=True)
-            assert recorder.lost(cut) == [], cut
+            assert recorder.missing_records(cut) == [], cut

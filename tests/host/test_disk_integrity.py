@@ -91,7 +91,7 @@ def test_a_filesystem_with_barriers_survives_power_cuts(state, tmp_path, kind, m
             disk("power-on")
             with mounted(disk.device, tmp_path / "place"):
                 assert recorder.acknowledged > RECORDS_MIN
-                assert recorder.lost(cut) == [], f"seed {seed}: forced to the disk and gone"
+                assert recorder.missing_records(cut) == [], f"seed {seed}: forced to the disk and gone"
             assert fsck(kind, disk.device) == "", f"seed {seed}"
         else:
             pytest.fail("19 cuts that took nothing prove nothing")
@@ -109,7 +109,7 @@ def test_without_barriers_a_loss_is_found(state, tmp_path):
             disk("power-on")
             try:
                 with mounted(disk.device, tmp_path / "place"):
-                    found += recorder.lost(cut)
+                    found += recorder.missing_records(cut)
             except subprocess.CalledProcessError:
                 found.append("it can't be mounted any more")
             found += [fsck("ext4", disk.device)] if fsck("ext4", disk.device) else []

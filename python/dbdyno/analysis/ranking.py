@@ -302,7 +302,7 @@ def _ranking(
     pairs = [(reference, stack) for stack in ordered[1:]]
     by_test = {
         test.name: _scores(
-            _known_findings(test, pairs, by_ids) or _findings([test], pairs, about, rule),
+            _findings_of_pairs(test, pairs, by_ids) or _findings([test], pairs, about, rule),
             reference,
             len(_shared_places([test], reference)),
         )
@@ -330,7 +330,7 @@ def _ranking(
     )
 
 
-def _known_findings(
+def _findings_of_pairs(
     test: _Test, pairs: Sequence[tuple[str, str]], of_treatments: Mapping[tuple[str, str], Finding]
 ) -> list[Finding]:
     """Return what was found of each pair (baseline, level) of stacks in one test; nothing unless all are known."""

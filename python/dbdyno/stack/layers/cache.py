@@ -20,7 +20,7 @@ from dbdyno.errors import TrialError
 from dbdyno.host.read import chosen_of, text_of
 from dbdyno.host.storage import BLOCK, SECTOR_BYTES
 from dbdyno.stack.between import Between, load_module
-from dbdyno.stack.layer import Layer, StackContext
+from dbdyno.stack.layer import BlockDevice, Layer, StackContext
 from dbdyno.stack.tools import run_tool
 from dbdyno.stack.undo.actions import RemoveMappings, StopBcache
 from dbdyno.stack.undo_log import Journal
@@ -37,6 +37,14 @@ CACHE_BLOCK_BYTES, POLICY = 64 * 1024, "smq"  # of dm-cache, as LVM makes it
 METADATA_BYTES, METADATA_BYTES_PER_BLOCK = 4 * MIB, 16
 
 
+def _source_and_fast(below: StackContext) -> tuple[str, BlockDevice]:
+    """The one device or volume that is cached, and the disk of its cache."""
+    (source,) = below.sources
+    fast = below.disks[CACHE_DISK].device
+    assert fast is not None  # noqa: S101  (it is raised before)
+    return source, fast
+
+
 @dataclass(frozen=True)
 class Cache:
     """Puts a fast disk before the one device or volume below."""
@@ -50,9 +58,7 @@ class Cache:
     @contextmanager
     def raised(self, below: StackContext) -> Iterator[StackContext]:
         """The cached device, for as long as the context lasts."""
-        (source,) = below.sources
-        fast = below.disks[CACHE_DISK].device
-        assert fast is not None  # noqa: S101  (it is raised before)
+        source, fast = _source_and_fast(below)
         for module in MODULES[self.kind]:
             load_module(module)
         with below.journal.undoing(RemoveMappings(f"{self.title}-")):
@@ -237,9 +243,7 @@ class Bcache:
     @contextmanager
     def raised(self, below: StackContext) -> Iterator[StackContext]:
         """The cached device, for as long as the context lasts."""
-        (source,) = below.sources
-        fast = below.disks[CACHE_DISK].device
-        assert fast is not None  # noqa: S101  (it is raised before)
+        source, fast = _source_and_fast(below)
         load_module(BCACHE)
         with below.journal.undoing(StopBcache((source, str(fast.path)))):
             if self.fresh:
