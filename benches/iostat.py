@@ -6,7 +6,7 @@ import pty
 import subprocess
 from contextlib import contextmanager
 
-from dbdyno.probe.drive import BlockDeviceSource
+from dbdyno.probe.iostat import BlockDeviceSource
 from dbdyno.probe.sampler import Sampler
 from dbdyno.system.interrupt import now_ns
 

@@ -18,8 +18,8 @@ from benches.figures import at_most, within, write
 from benches.iostat import COLUMNS, compared, mixed_load
 from dbdyno.filesystems import EXT4
 from dbdyno.probe import sampler
-from dbdyno.probe.background_load import BackgroundLoadSource
 from dbdyno.probe.catalogue import sources_of
+from dbdyno.probe.interference import BackgroundLoadSource
 from dbdyno.probe.sampler import Sampler
 from dbdyno.servers.sources.installation import find_server
 from dbdyno.stack.layer import raised

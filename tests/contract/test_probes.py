@@ -17,7 +17,8 @@ from dbdyno.filesystems import EXT4
 from dbdyno.host.perf_events import why_no_counters
 from dbdyno.probe.catalogue import host_sources, watching
 from dbdyno.probe.cluster import ClusterSource, NodeProcessSource
-from dbdyno.probe.drive import BlockDeviceSource, DriveSource
+from dbdyno.probe.drive import DriveSource
+from dbdyno.probe.iostat import BlockDeviceSource
 from dbdyno.probe.replica import ReplicaProcessSource, ReplicaSource
 from dbdyno.probe.sampler import Sampler
 from dbdyno.probe.server import ServerProcessSource, ServerStatusSource

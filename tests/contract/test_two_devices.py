@@ -8,7 +8,7 @@ import pytest
 
 from dbdyno.errors import TrialError
 from dbdyno.filesystems import BTRFS
-from dbdyno.probe.drive import BlockDeviceSource
+from dbdyno.probe.iostat import BlockDeviceSource
 from dbdyno.stack.kinds.emulated import emulated_device
 from dbdyno.stack.kinds.kind import Raising
 from dbdyno.stack.layer import raised

@@ -2,9 +2,9 @@
 
 pub mod bounded;
 pub mod calendar;
+pub mod histogram;
 pub mod option_file;
 pub mod random;
 pub mod results;
 pub mod similar;
 pub mod size;
-pub mod summary;

@@ -13,7 +13,7 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
 
-use crate::summary::{Summary, SummaryNs};
+use crate::histogram::{Summary, SummaryNs};
 
 /// Everything that is exchanged: the root of the schema.
 #[cfg(test)]
@@ -703,7 +703,7 @@ mod tests {
     use schemars::{JsonSchema, Schema, SchemaGenerator, json_schema, schema_for};
 
     use super::*;
-    use crate::summary::PERCENTILES;
+    use crate::histogram::PERCENTILES;
 
     // Which percentiles there are is no part of the schema: each value of a summary is a number or none.
     impl<T> JsonSchema for Summary<T> {

@@ -1,7 +1,7 @@
 //! What the disk did and how well it kept the model's times; times of many requests are a histogram.
 
+use dbdyno_common::histogram::{Exact, Summary};
 use dbdyno_common::results::DiskRequests;
-use dbdyno_common::summary::{Exact, Summary};
 use dbdyno_device::Kind;
 use hdrhistogram::Histogram;
 

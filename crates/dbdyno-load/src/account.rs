@@ -8,8 +8,10 @@
 
 use rustix::rand::{GetRandomFlags, getrandom};
 
-use crate::endpoint::{Endpoint, Password, Security};
+use crate::dialect::error_codes;
+use crate::endpoint::{Endpoint, Security};
 use crate::error::{Error, Slow, explained};
+use crate::password::Password;
 use crate::protocol::session::Session;
 use crate::stop::Stop;
 use crate::{dialect, names, output};
@@ -52,7 +54,7 @@ impl Confined {
 
     /// What to add to the server's error `code`; empty where it is no question of rights.
     pub fn remedy(&self, code: u16) -> String {
-        if !dialect::is_right_missing(code) {
+        if !error_codes::is_right_missing(code) {
             return String::new();
         }
         let schema = &self.schema;
@@ -177,7 +179,7 @@ impl Account {
         }
         for name in dialect::OPEN_TO_ALL.into_iter().filter(|name| !name.eq_ignore_ascii_case(&confined.schema)) {
             match session.execute(&format!("USE {name}")) {
-                Err(Error::Statement { error, .. }) if error.code == dialect::SCHEMA_DENIED => {}
+                Err(Error::Statement { error, .. }) if error.code == error_codes::SCHEMA_DENIED => {}
                 Err(error @ (Error::Interrupted | Error::Lost(..))) => return Err(error),
                 _ => {
                     let rows = dialect::OPEN_BY;
@@ -202,7 +204,7 @@ fn refusal(what: &str, remedy: &str, confined: &Confined, error: Error) -> Error
         Error::Slow(slow) => return Error::Slow(Slow { sql: None, ..slow }),
         other => return other,
     };
-    let remedy = if dialect::is_right_missing(error.code) { remedy } else { "fix that" };
+    let remedy = if error_codes::is_right_missing(error.code) { remedy } else { "fix that" };
     let otherwise = confined.otherwise();
     Error::Usage(format!("the script can't be given {what}: error {error}: {remedy}, or {otherwise}"))
 }

@@ -1,4 +1,4 @@
-//! What can go wrong, and the exit code it ends in.
+//! What can go wrong, and the exit code it ends in. The server's own codes are in [`crate::dialect::error_codes`].
 
 use std::path::PathBuf;
 use std::time::Duration;

@@ -23,6 +23,7 @@ pub mod names;
 pub mod network;
 pub mod oltp;
 pub mod output;
+pub mod password;
 pub mod protocol;
 pub mod replay;
 pub mod run;

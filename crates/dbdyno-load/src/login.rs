@@ -21,11 +21,12 @@ use dbdyno_common::option_file::{Entry, lines, with_suffix};
 
 use crate::dialect::{LOGIN_EDITOR, LOGIN_GROUPS, OPTION_FILES, OPTION_GROUPS, PORT, environment};
 use crate::endpoint::{
-    self, Address, Endpoint, NO_CHOICE, NO_REVOCATION, ONE_FILE, Password, SWITCHES, Security, switch, usual_socket,
+    Address, Endpoint, NO_CHOICE, NO_REVOCATION, ONE_FILE, SWITCHES, Security, switch, usual_socket,
 };
 use crate::error::Error;
 use crate::flags::{Flag, Group, Takes};
 use crate::output::note;
+use crate::password::{self, Password};
 use crate::values::number;
 
 /// The flags, as a group of every verb's.
@@ -136,7 +137,7 @@ impl LoginOptions {
         let password = if self.password_from_env {
             variable(environment::PASSWORD)
         } else if self.ask_password {
-            Some(endpoint::ask()?)
+            Some(password::ask()?)
         } else {
             chosen("password", variable(environment::PASSWORD))
         };

@@ -5,8 +5,8 @@ use std::collections::BTreeMap;
 use std::io;
 use std::sync::Arc;
 
+use dbdyno_common::histogram::{Exact, Summary};
 use dbdyno_common::results::ErrorCount;
-use dbdyno_common::summary::{Exact, Summary};
 use hdrhistogram::Histogram;
 
 use crate::protocol::reply::ServerError;

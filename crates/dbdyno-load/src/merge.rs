@@ -17,8 +17,8 @@ use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 use dbdyno_common::bounded;
+use dbdyno_common::histogram::{Exact, Summary, decode};
 use dbdyno_common::results::{ClientHost, ClientNetwork, ErrorCount, LoadClock, LoadFile, LoadRun, ThreadTime};
-use dbdyno_common::summary::{Exact, Summary, decode};
 use hdrhistogram::Histogram;
 use hdrhistogram::serialization::V2DeflateSerializer;
 use lexopt::{Arg, Parser, ValueExt as _};
@@ -502,8 +502,8 @@ fn network_figures(run: &LoadRun) -> Option<ClientNetwork> {
 mod tests {
     use std::fmt::Write as _;
 
+    use dbdyno_common::histogram::encode;
     use dbdyno_common::results::LoadNetwork;
-    use dbdyno_common::summary::encode;
     use proptest::prelude::*;
     use serde_json::json;
 

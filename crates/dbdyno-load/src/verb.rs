@@ -8,15 +8,16 @@ use std::time::Duration;
 use dbdyno_common::similar::did_you_mean;
 
 use crate::account::{Account, Confined};
-use crate::dialect::is_session_lost;
+use crate::dialect::error_codes::is_session_lost;
 use crate::drive::End;
-use crate::endpoint::{self, Endpoint};
+use crate::endpoint::Endpoint;
 use crate::error::Error;
 use crate::flags::{self, ACTIONS, Action, Flag, Group, ParsedFlags, Table};
 use crate::login::{self, LoginOptions};
 use crate::output::result::{RunResult, write_json};
 use crate::output::sinks::{Names, Sinks, check_files, with_sinks};
 use crate::output::{self, print};
+use crate::password;
 use crate::protocol::session::Session;
 use crate::run::run;
 use crate::run_options::{self, Loop, Plan, RunOptions, Share};
@@ -266,7 +267,7 @@ pub fn read(
         login.take(flag.canonical(), value.as_deref())?;
     }
     if let Some(password) = login.exposed_password() {
-        return Err(endpoint::restart_without(password, without_password(verb, &parsed)));
+        return Err(password::restart_without(password, without_password(verb, &parsed)));
     }
     Ok(Request::Load(Command { parsed, login }))
 }

@@ -1,4 +1,5 @@
-//! What requests come to: one definition of every figure, for the kernel's trace and for an emulated disk's own.
+//! What the requests of a block trace come to: one definition of every figure, for the kernel's trace and for an emulated
+//! disk's own. The columns of iostat are in `probe/iostat.py`.
 //!
 //! - *time in the queue* (Q2D): from when the first bio of a request was queued until the request was issued to the
 //!   driver.
@@ -12,8 +13,8 @@
 
 use std::collections::VecDeque;
 
+use dbdyno_common::histogram::{Exact, Summary};
 use dbdyno_common::results::{BlockSums, BlockTrace, MeanAndMax};
-use dbdyno_common::summary::{Exact, Summary};
 use hdrhistogram::Histogram;
 use hdrhistogram::serialization::{Deserializer, Serializer, V2Serializer};
 

@@ -12,8 +12,8 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use std::thread;
 use std::time::Duration;
 
+use dbdyno_common::histogram::{Exact, Summary, SummaryNs};
 use dbdyno_common::results::HostTimes;
-use dbdyno_common::summary::{Exact, Summary, SummaryNs};
 use hdrhistogram::Histogram;
 use rustix::pipe::pipe;
 use rustix::thread::{CpuSet, sched_setaffinity};

@@ -1,6 +1,6 @@
 //! Histograms that programs wrote as text: added up, and what they come to.
 
-use dbdyno_common::summary::{Exact, Summary, decode, recorded_values};
+use dbdyno_common::histogram::{Exact, Summary, decode, recorded_values};
 use hdrhistogram::Histogram;
 use pyo3::exceptions::PyValueError;
 use pyo3::prelude::*;

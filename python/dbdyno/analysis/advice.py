@@ -8,8 +8,8 @@ from math import prod
 from typing import Literal
 
 from dbdyno.analysis.blocks import UsableBlocks
-from dbdyno.analysis.checks import shows_capacity
 from dbdyno.analysis.explanation import Why
+from dbdyno.analysis.load_checks import shows_capacity
 from dbdyno.analysis.verdict.finding import Finding
 from dbdyno.analysis.verdict.reasons import Lack, NextStep, Secondary, hardest
 from dbdyno.model.design import Design

@@ -9,7 +9,6 @@ from pathlib import Path
 from dbdyno.analysis.advice import Advice, AdviceBasis, advise
 from dbdyno.analysis.beside import BesideSummary, loads_beside
 from dbdyno.analysis.blocks import RefusedError, UsableBlocks, usable_blocks
-from dbdyno.analysis.checks import PoolFilling, pools_filling
 from dbdyno.analysis.client_hosts import LoadFromHosts, loads_from_hosts
 from dbdyno.analysis.cost import Cost, cost
 from dbdyno.analysis.curves import Curves, curves
@@ -17,6 +16,7 @@ from dbdyno.analysis.explanation import BlockLayer, Seen, Why, block_layer, expl
 from dbdyno.analysis.factors import Factorial, factorial
 from dbdyno.analysis.fail_if import Thresholds, thresholds
 from dbdyno.analysis.fleet import FleetFindings, fleet_findings
+from dbdyno.analysis.load_checks import PoolFilling, pools_filling
 from dbdyno.analysis.noise_floor import NoiseFloor, noise_floor
 from dbdyno.analysis.over_time import LoadSeries, TreatmentStability, drift_of, settling
 from dbdyno.analysis.percentiles import PercentileCurve, percentile_curves

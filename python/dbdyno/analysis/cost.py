@@ -13,7 +13,7 @@ from itertools import pairwise
 import numpy as np
 
 from dbdyno.analysis.blocks import UsableBlocks
-from dbdyno.analysis.checks import shows_capacity
+from dbdyno.analysis.load_checks import shows_capacity
 from dbdyno.analysis.statistics import Estimate, log_ratios, logarithms
 from dbdyno.analysis.verdict.evidence import Rule, evidence, relative_effect
 from dbdyno.analysis.verdict.finding import Finding

@@ -13,7 +13,7 @@ from typing import Any, Literal, get_args
 import numpy as np
 
 from dbdyno.analysis.blocks import UsableBlocks
-from dbdyno.analysis.checks import BEHIND
+from dbdyno.analysis.load_checks import BEHIND
 from dbdyno.analysis.over_time import Columns, floats
 from dbdyno.analysis.statistics import Estimate, Floats
 from dbdyno.analysis.verdict.evidence import Rule, evidence

@@ -18,7 +18,7 @@ from string import ascii_lowercase
 import numpy as np
 
 from dbdyno.analysis.blocks import RefusedError, UsableBlocks, usable_blocks
-from dbdyno.analysis.checks import EmulatedCpu, LateDisk
+from dbdyno.analysis.lateness import EmulatedCpu, LateDisk
 from dbdyno.analysis.statistics import Bools, Estimate
 from dbdyno.analysis.stopping import Allowance
 from dbdyno.analysis.verdict.evidence import Rule

@@ -1,4 +1,4 @@
-"""When measuring stops, and what the figures must allow for because of it."""
+"""Whether a run has measured enough by its rule (``plan.stop_rule``), and what figures allow for because of it."""
 
 import math
 from collections.abc import Sequence

@@ -5,7 +5,7 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
 from dbdyno.analysis.blocks import UsableBlocks
-from dbdyno.analysis.checks import CacheRanOut, Overload, cache_ran_out, overload
+from dbdyno.analysis.load_checks import CacheRanOut, Overload, cache_ran_out, overload
 from dbdyno.analysis.statistics import Estimate, geometric_mean
 from dbdyno.analysis.verdict.finding import Finding, either_way
 from dbdyno.model.design import ALPHA, Design

@@ -19,11 +19,11 @@ from typing import Any
 
 import numpy as np
 
-from dbdyno.analysis import checks
+from dbdyno.analysis import lateness
 from dbdyno.analysis.blocks import RefusedError, UsableBlocks, usable_blocks
-from dbdyno.analysis.checks import EmulatedCpu, LateDisk, emulated_cpu, late_disk
 from dbdyno.analysis.client_hosts import limiting_hosts
 from dbdyno.analysis.fleet import block_levels
+from dbdyno.analysis.lateness import EmulatedCpu, LateDisk, emulated_cpu, late_disk
 from dbdyno.analysis.over_time import drift_of
 from dbdyno.analysis.server_defaults import ServerDefaults, defaults_of_two_runs
 from dbdyno.analysis.statistics import Estimate, Floats, holm, log_margin, two_means_p_beyond
@@ -424,7 +424,7 @@ def _not_of_the_drive(
 ) -> tuple[LateDisk | EmulatedCpu, ...]:
     """Return what may account for more than the margin: an emulated disk's lateness, an emulated CPU's work."""
     parts = [
-        checks.Side(f"{pair[at].label} ({side.name})", sign * (2 * at - 1) / len(group), side.blocks.of(pair[at].id))
+        lateness.Side(f"{pair[at].label} ({side.name})", sign * (2 * at - 1) / len(group), side.blocks.of(pair[at].id))
         for group, sign in ((pairs, 1), (against, -1))
         for pair in group
         for at, side in enumerate(sides)

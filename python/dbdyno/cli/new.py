@@ -17,7 +17,7 @@ from dbdyno.mysql.settings import DISTRIBUTION, FLUSH_LOG, NO_SERVER
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator
 
-    from dbdyno.mysql.option_file import LeftOut
+    from dbdyno.mysql.my_cnf import LeftOut
     from dbdyno.servers.contract import SettingOutcome
     from dbdyno.study.new_study import NewStudyRequest
     from dbdyno.study.study import Study
@@ -196,7 +196,7 @@ def new(
     json_: bool = JSON,
 ) -> None:
     """Write a study: from a few questions at a terminal, from flags, or from a my.cnf. Measures nothing."""
-    from dbdyno.mysql.option_file import read_options, server_groups
+    from dbdyno.mysql.my_cnf import read_options, server_groups
     from dbdyno.mysql.server_url import is_url
     from dbdyno.run.preflight import fit_settings, version_of
     from dbdyno.study.new_study import NewStudyRequest, check_request, unasked_fields
@@ -268,7 +268,7 @@ def check_target(study: Path) -> None:
 
 def _write_study(study: Path, request: "NewStudyRequest", options: Any, source: str) -> "list[LeftOut]":  # noqa: ANN401
     """Write the study, without the levels that the server refuses; return these. Leaves no file where it raises."""
-    from dbdyno.mysql.option_file import LeftOut
+    from dbdyno.mysql.my_cnf import LeftOut
     from dbdyno.study.load import load_study
     from dbdyno.study.new_study import new_study
 
@@ -291,7 +291,7 @@ def _write_study(study: Path, request: "NewStudyRequest", options: Any, source: 
 
 def _without(request: "NewStudyRequest", refused: "list[SettingOutcome]") -> "tuple[NewStudyRequest, list[LeftOut]]":
     """Return the request without the levels that are refused, and these. Raises ``NothingToVaryError``."""
-    from dbdyno.mysql.option_file import LeftOut
+    from dbdyno.mysql.my_cnf import LeftOut
     from dbdyno.study.new_study import NothingToVaryError, without_level
 
     vary, left_out = list(request.vary), []

@@ -28,7 +28,7 @@ from dbdyno.cli.suggestions import block_devices
 from dbdyno.errors import HostError
 from dbdyno.model.printable import printable
 from dbdyno.probe.block_trace import LIVE_COLUMNS, live_traces
-from dbdyno.probe.drive import COLUMNS, BlockDeviceSource, as_iostat
+from dbdyno.probe.iostat import COLUMNS, BlockDeviceSource, as_iostat
 from dbdyno.stack.attached import Watchable
 from dbdyno.system.interrupt import now_ns
 

@@ -1,6 +1,6 @@
 """The disks of a stack: that of the data, and named ones beside it, in what a trial read back and in its series."""
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from typing import Any
 
 from dbdyno.model.metrics import part_of
@@ -29,6 +29,18 @@ def disks_aside(observed: Mapping[str, Any]) -> frozenset[str]:
     replica, cluster = part_of(observed, "replica"), part_of(observed, "cluster")
     names = [replica.get("disk"), *(disk for field, disk in cluster.items() if field.startswith("disk_"))]
     return frozenset(str(name) for name in names if name) - {DATA_DISK}
+
+
+def disks_of(device: Mapping[str, Any]) -> Iterator[Mapping[str, Any]]:
+    """Yield the figures of each disk, of those that a trial's ``device`` holds: several have theirs side by side."""
+    each = device.get("disks")
+    yield from (disk for disk in each if isinstance(disk, Mapping)) if isinstance(each, list) else (device,)
+    yield from named_disks_of(device)
+
+
+def named_disks_of(device: Mapping[str, Any]) -> list[Mapping[str, Any]]:
+    """Return the figures of the disks beside that of the data."""
+    return [disk for disk in part_of(device, "named").values() if isinstance(disk, Mapping)]
 
 
 def series_name(probe: str, disk: str) -> str:

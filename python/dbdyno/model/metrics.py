@@ -234,6 +234,11 @@ def value_of(metrics: Mapping[str, object], name: str) -> float:
     return float(value) if isinstance(value, int | float) and math.isfinite(value) else math.nan
 
 
+def or_zero(value: float) -> float:
+    """Return a figure, and 0 for one that is not known."""
+    return value if math.isfinite(value) else 0.0
+
+
 def known_values(tables: Iterable[Mapping[str, object]], name: str) -> list[float]:
     """Return the values of those tables that carry it."""
     return [value for table in tables if math.isfinite(value := value_of(table, name))]

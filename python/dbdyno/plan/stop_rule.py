@@ -1,4 +1,7 @@
-"""When measuring stops: the rule of the study, of the command line, of a run that is resumed."""
+"""Which rule stops a run: that of the study, of the command line, or of a run that is resumed.
+
+When it stops a run says ``analysis.stopping``; when a budget does, ``run.stop``.
+"""
 
 from dataclasses import dataclass, replace
 from pathlib import Path

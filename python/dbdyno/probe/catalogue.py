@@ -10,8 +10,9 @@ from pathlib import Path
 from dbdyno.errors import TrialError
 from dbdyno.probe.cluster import ClusterSource, NodeProcessSource
 from dbdyno.probe.drive import INTERVAL_NS as DRIVE_INTERVAL_NS
-from dbdyno.probe.drive import SMART_INTERVAL_NS, BlockDeviceSource, DriveSource, smart_sources
+from dbdyno.probe.drive import SMART_INTERVAL_NS, DriveSource, smart_sources
 from dbdyno.probe.host import AwakeSource
+from dbdyno.probe.iostat import BlockDeviceSource
 from dbdyno.probe.replica import ReplicaProcessSource, ReplicaSource
 from dbdyno.probe.sampler import ProbeSource, Sampler, Series
 from dbdyno.probe.server import ServerProcessSource, ServerStatusSource

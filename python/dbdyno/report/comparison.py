@@ -5,7 +5,7 @@ from dataclasses import asdict, dataclass
 from typing import Any
 
 from dbdyno.analysis.blocks import usable_blocks
-from dbdyno.analysis.checks import EmulatedCpu, LateDisk
+from dbdyno.analysis.lateness import EmulatedCpu, LateDisk
 from dbdyno.analysis.over_time import is_clear
 from dbdyno.analysis.safety import lost_in_both
 from dbdyno.analysis.two_runs import Change, Compared, HostShift, Interference, NothingChanged

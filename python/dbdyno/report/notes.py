@@ -7,7 +7,7 @@ from typing import Any
 
 from dbdyno.analysis.analyse import Analysis
 from dbdyno.analysis.blocks import UsableBlocks
-from dbdyno.analysis.checks import (
+from dbdyno.analysis.load_checks import (
     CacheRanOut,
     ErrorsMet,
     PoolFilling,

@@ -6,7 +6,7 @@ from collections.abc import Callable, Mapping, Sequence
 from statistics import fmean
 from typing import Any
 
-from dbdyno.analysis.checks import EmulatedCpu, LateDisk
+from dbdyno.analysis.lateness import EmulatedCpu, LateDisk
 from dbdyno.analysis.verdict.evidence import Exaggeration, Resolution
 from dbdyno.analysis.verdict.finding import Totals, excluded_share
 from dbdyno.analysis.verdict.reasons import (
@@ -25,6 +25,7 @@ from dbdyno.analysis.verdict.reasons import (
     ZeroFigures,
 )
 from dbdyno.model.design import ALPHA
+from dbdyno.model.disks import disks_of, named_disks_of
 from dbdyno.model.wording import count, listed, margin_text, number, p_value, percent, percent_range
 from dbdyno.report.source import figure
 from dbdyno.store.records import Run
@@ -126,7 +127,7 @@ def _each(shares: Mapping[str, float]) -> str:
 
 
 def _disk_lines(run: Run) -> list[str]:
-    late = [disk.get("lateness_ns") for trial in run.trials for disk in (trial.device, *_named(trial.device))]
+    late = [disk.get("lateness_ns") for trial in run.trials for disk in (trial.device, *named_disks_of(trial.device))]
     p99 = [value / 1e3 for each in late if (value := figure(each, "p99")) is not None]
     largest = [value / 1e3 for each in late if (value := figure(each, "max")) is not None]
     if not p99:
@@ -142,7 +143,7 @@ def _disk_lines(run: Run) -> list[str]:
 
 def _path_line(run: Run) -> list[str]:
     """What loop device, FUSE and wake-ups take of each request, and how much of it the answers made up for."""
-    both = [path_us for trial in run.trials for disk in _disks(trial.device) if (path_us := _path_us(disk))]
+    both = [path_us for trial in run.trials for disk in disks_of(trial.device) if (path_us := _path_us(disk))]
     if not both:
         return []
     taken, left = (fmean(each) for each in zip(*both, strict=True))
@@ -153,19 +154,6 @@ def _path_line(run: Run) -> list[str]:
         f" request (means over trials)."
     )
     return [line]
-
-
-def _disks(device: Mapping[str, Any]) -> list[Mapping[str, Any]]:
-    """Return the figures of each disk: several devices have theirs side by side."""
-    each = device.get("disks")
-    disks = [disk for disk in each if isinstance(disk, Mapping)] if isinstance(each, list) else [device]
-    return [*disks, *_named(device)]
-
-
-def _named(device: Mapping[str, Any]) -> list[Mapping[str, Any]]:
-    """Return the figures of the disks beside that of the data."""
-    named = device.get("named")
-    return [disk for disk in named.values() if isinstance(disk, Mapping)] if isinstance(named, Mapping) else []
 
 
 def _path_us(device: Mapping[str, Any]) -> tuple[float, float] | None:

@@ -14,10 +14,10 @@ from typing import TYPE_CHECKING, Any, Protocol
 from dbdyno.crash.faults import crashing
 from dbdyno.crash.trial_cuts import AboutTrial, Crashing
 from dbdyno.host.storage import smart_of
-from dbdyno.probe.background_load import disks_below, watching_background
 from dbdyno.probe.block_trace import NoTrace, Trace, tracing
 from dbdyno.probe.catalogue import watching
 from dbdyno.probe.host import host_speed
+from dbdyno.probe.interference import disks_below, watching_background
 from dbdyno.probe.sampler import Series
 from dbdyno.stack.kinds.catalogue import KINDS, Kinds
 from dbdyno.stack.layer import StackContext

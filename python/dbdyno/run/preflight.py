@@ -23,7 +23,7 @@ from dbdyno.host.processor import (
 )
 from dbdyno.host.storage import disk_facts, disks_under
 from dbdyno.model.wording import count
-from dbdyno.mysql.option_file import Options
+from dbdyno.mysql.my_cnf import Options
 from dbdyno.mysql.settings import INNODB
 from dbdyno.mysql.table_options import parse_table_options
 from dbdyno.plan.plan import Plan, erased_devices, make_plan

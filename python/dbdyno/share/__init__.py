@@ -1,1 +1,1 @@
-"""Results to share: a run without names, the file that it travels in, and a site of many runs."""
+"""Results to share (``dbdyno export``, ``import``, ``atlas``): a run without names, its file, a site of many runs."""

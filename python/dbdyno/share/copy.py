@@ -1,8 +1,9 @@
 """A run folder written anew of another, with nothing in it but numbers and words that dbdyno knows.
 
 The copy is made of typed values, field by field, by the code that writes every run folder. So what goes in is what
-these types have, less their prose and whatever names a thing; logs, raw files and scripts are not looked at. The same
-is done when a result is sent and when one of others is read: neither has to be trusted.
+these types have, less their prose and whatever names a thing; hosts get other names (``words``); logs, raw files and
+scripts are not looked at. The same is done when a result is sent and when one of others is read: neither has to be
+trusted.
 """
 
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence

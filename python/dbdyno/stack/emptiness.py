@@ -1,4 +1,7 @@
-"""What is known of a disk before it may be erased: blank or marked, in use or not, and which one it is."""
+"""What is known of a disk before it may be erased: blank or marked, in use or not, and which one it is.
+
+Whether that is enough to erase it is judged in ``erase`` (``HeldDisk.prove``).
+"""
 
 import ctypes
 import errno

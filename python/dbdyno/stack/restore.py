@@ -1,4 +1,7 @@
-"""Undo logs as found on disk: whose owner lives, and undoing what a dead one left."""
+"""Undo logs as found on disk: whose owner lives, and undoing what a dead one left.
+
+``undo_log`` writes them before anything is changed; what each undo does is in ``undo.actions``.
+"""
 
 import os
 import stat

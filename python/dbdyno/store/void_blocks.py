@@ -36,7 +36,7 @@ class Attempt:
     finished: set[str] = field(default_factory=set)
     failed: set[str] = field(default_factory=set)
     lost: set[str] = field(default_factory=set)  # finished, but can't be read any more
-    disturbed: set[str] = field(default_factory=set)
+    disturbed: set[str] = field(default_factory=set)  # met interference, whose limits are in ``probe.interference``
     host: str = ""  # that it ran on, of a study on several
 
     def at(self, part: Collection[str]) -> "Attempt":

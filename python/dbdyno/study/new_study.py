@@ -12,7 +12,7 @@ from pydantic import BaseModel
 
 from dbdyno.errors import UserError
 from dbdyno.model.wording import listed
-from dbdyno.mysql.option_file import Options
+from dbdyno.mysql.my_cnf import Options
 from dbdyno.mysql.server_url import is_url
 from dbdyno.mysql.settings import DISTRIBUTION
 from dbdyno.study.defaults import DEFAULT_MARGIN

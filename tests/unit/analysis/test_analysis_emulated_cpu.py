@@ -6,7 +6,7 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
-from dbdyno.analysis.checks import cpu_share, emulated_cpu, ratios_without_cpu
+from dbdyno.analysis.lateness import cpu_share, emulated_cpu, ratios_without_cpu
 from dbdyno.analysis.verdict.finding import OtherRatios, Paired, judge
 from dbdyno.analysis.verdict.reasons import Lack
 from dbdyno.model.metrics import METRICS

@@ -6,7 +6,7 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
-from dbdyno.analysis.checks import (
+from dbdyno.analysis.lateness import (
     Side,
     is_late,
     late_disk,

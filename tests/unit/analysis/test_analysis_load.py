@@ -5,7 +5,7 @@ from dataclasses import replace
 import pytest
 
 from dbdyno.analysis.analyse import analyse
-from dbdyno.analysis.checks import errors_met, overload, reconnects_met
+from dbdyno.analysis.load_checks import errors_met, overload, reconnects_met
 from dbdyno.report.notes import errors_text, run_notes
 
 OPEN = {"loop": {"kind": "open", "rate": 1000.0}, "offered": 10_000, "achieved_per_second": 640.0, "backlog_max": 3600}

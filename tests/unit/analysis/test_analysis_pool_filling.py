@@ -8,7 +8,7 @@ import pytest
 
 from dbdyno.analysis.analyse import analyse
 from dbdyno.analysis.blocks import usable_blocks
-from dbdyno.analysis.checks import Filling, filling, pools_filling
+from dbdyno.analysis.load_checks import Filling, filling, pools_filling
 from dbdyno.mysql.settings import PAGES_READ, POOL_FREE, POOL_TOTAL, QUESTIONS
 from dbdyno.report.notes import remarks
 from dbdyno.report.sections.advice import advice_text

@@ -16,7 +16,7 @@ from hypothesis import strategies as st
 from dbdyno.cli.watch import BARS, HEADED_EVERY, WRITERS, sparkline, traced_line, watch
 from dbdyno.errors import UserError
 from dbdyno.probe.block_trace import LIVE_COLUMNS
-from dbdyno.probe.drive import COLUMNS, as_iostat
+from dbdyno.probe.iostat import COLUMNS, as_iostat
 from dbdyno.stack import attached as watchable
 from dbdyno.store import events
 from dbdyno.store.run_folder import LOCK, RunFolder

@@ -45,7 +45,7 @@ def layers():
 
 
 LAYERS = sorted(set(layers()))
-COSTS_AS = {"foreign": "background_load"}  # the name in a report's list of costs -> the section
+COSTS_AS = {"foreign": "interference"}  # the name in a report's list of costs -> the section
 PROBES = sorted(
     COSTS_AS.get(one.name, one.name)
     for module in modules("probe")

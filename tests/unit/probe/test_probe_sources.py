@@ -12,9 +12,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from dbdyno.host.perf_events import OF_PROCESSOR
-from dbdyno.probe import drive
-from dbdyno.probe.drive import BlockDeviceSource
+from dbdyno.probe import iostat
 from dbdyno.probe.host import PRESSURES, HostCpuSource
+from dbdyno.probe.iostat import BlockDeviceSource
 from dbdyno.probe.server import ServerProcessSource, ServerStatusSource
 from dbdyno.servers.contract import Address, ServerError
 from dbdyno.servers.mysql.server import COUNTERS, GAUGES, MysqlServer, MysqlStatus, checkpoint_age
@@ -31,7 +31,7 @@ def block_device(tmp_path, monkeypatch):
     stat = tmp_path / "sdx" / "stat"
     stat.write_text(BEFORE)
     real = type(tmp_path)
-    monkeypatch.setattr("dbdyno.probe.drive.Path", lambda _: real(tmp_path))
+    monkeypatch.setattr("dbdyno.probe.iostat.Path", lambda _: real(tmp_path))
     source = BlockDeviceSource("sdx")
 
     def sample(text):
@@ -81,7 +81,7 @@ def test_a_block_device_in_iostat_s_columns(block_device):
 
 def test_two_devices_are_added_up_before_columns_are_computed(tmp_path, monkeypatch):
     real = type(tmp_path)
-    monkeypatch.setattr("dbdyno.probe.drive.Path", lambda _: real(tmp_path))
+    monkeypatch.setattr("dbdyno.probe.iostat.Path", lambda _: real(tmp_path))
     for name in ("sdx", "sdy"):
         (tmp_path / name).mkdir()
         (tmp_path / name / "stat").write_text(f"{BEFORE}\n")
@@ -279,6 +279,6 @@ def test_every_column_is_told_in_the_documentation(block_device):
     for probe, names in columns.items():
         assert [name for name in names if f"`{name}`" not in sections[probe]] == [], probe
         assert "Cannot:" in sections[probe]
-    written = "".join(path.read_text(encoding="utf-8") for path in Path(drive.__file__).parent.glob("*.py"))
+    written = "".join(path.read_text(encoding="utf-8") for path in Path(iostat.__file__).parent.glob("*.py"))
     names = set(re.findall(r'^    name = "(\w+)"$', written, re.MULTILINE)) - {"foreign"}
-    assert names | {"background_load", "block_trace", "host_speed"} == set(sections)
+    assert names | {"interference", "block_trace", "host_speed"} == set(sections)

@@ -3,8 +3,8 @@
 
 use std::fmt::Display;
 
+use dbdyno_common::histogram::{Exact, Summary, SummaryNs, encode};
 use dbdyno_common::results::SimulatedLatencies;
-use dbdyno_common::summary::{Exact, Summary, SummaryNs, encode};
 use hdrhistogram::Histogram;
 use serde::Deserialize;
 use serde_json::{Map, Value, json};

@@ -3,7 +3,7 @@
 use std::collections::HashMap;
 use std::io;
 
-use dbdyno_common::summary::{Exact, Summary};
+use dbdyno_common::histogram::{Exact, Summary};
 use hdrhistogram::Histogram;
 use serde::Serialize;
 

@@ -1,4 +1,5 @@
-//! States after a power cut that are taken while the load goes on, and the content of one of them.
+//! States after a power cut that are taken while the load goes on, and the content of one of them. Which writes survive
+//! is drawn in `cut_recorder`; what a cut takes that ends the run, in `power_cut`.
 
 use std::path::PathBuf;
 use std::sync::Arc;

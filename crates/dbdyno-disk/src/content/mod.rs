@@ -10,16 +10,18 @@ use dbdyno_common::random::Random;
 use store::Store;
 
 use self::cut_recorder::Recording;
-use self::store::{CHUNK_BYTES, Unflushed, Usage, ZEROS, bytes_of, parts, sectors, split};
+use self::power_cut::Unflushed;
+use self::store::{CHUNK_BYTES, Usage, ZEROS, bytes_of, parts, sectors, split};
 
 mod cut_recorder;
 mod cuts;
 mod log;
+mod power_cut;
 mod saved;
 mod store;
 
 pub use self::cut_recorder::{Survivors, Ticket};
-pub use self::store::Lost;
+pub use self::power_cut::Lost;
 pub use cut_recorder::{CutOn, Trigger};
 pub use store::ContentError;
 

@@ -14,7 +14,7 @@ use super::arrivals::{Arrivals, Limits, Offer, Shared};
 use super::dial::Replacer;
 use super::wire::Wire;
 use crate::clock::now_ns;
-use crate::dialect::{REPLY_TIMEOUT, SERVER_LOST};
+use crate::dialect::error_codes::{REPLY_TIMEOUT, SERVER_LOST};
 use crate::error::{Error, Slow, explained};
 use crate::measure::{Gauges, Recorder};
 use crate::protocol::packet::{Prepared, RequestEncoder, reply_sequence};

@@ -14,7 +14,7 @@ use std::time::Duration;
 use super::options::Cuts;
 use super::record::{Content, End, Key, Line, Log, PARTS_MAX, Part as Transferred, Pen, Record};
 use crate::clock::now_ns;
-use crate::dialect::TRANSACTION_RETRYABLE;
+use crate::dialect::error_codes::TRANSACTION_RETRYABLE;
 use crate::error::Error;
 use crate::protocol::packet::{self, Parameter, RequestEncoder};
 use crate::protocol::reply::KeptRows;

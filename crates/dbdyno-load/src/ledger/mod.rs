@@ -15,7 +15,7 @@ use schema::Tables;
 use self::clients::Runner;
 use self::options::Cuts;
 use self::record::{Log, Pen};
-use crate::dialect::TRANSACTION_RETRYABLE;
+use crate::dialect::error_codes::TRANSACTION_RETRYABLE;
 use crate::error::Error;
 use crate::names::quoted;
 use crate::protocol::session::Session;

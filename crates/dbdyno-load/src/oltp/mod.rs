@@ -86,7 +86,7 @@ impl Oltp {
     fn try_prepare_begin(session: &mut Session) -> Result<bool, Error> {
         match session.execute("PREPARE dbdyno FROM 'BEGIN'") {
             Ok(()) => session.execute("DEALLOCATE PREPARE dbdyno").map(|()| true),
-            Err(Error::Statement { error, .. }) if error.code == dialect::UNPREPARABLE => Ok(false),
+            Err(Error::Statement { error, .. }) if error.code == dialect::error_codes::UNPREPARABLE => Ok(false),
             Err(other) => Err(other),
         }
     }
@@ -131,7 +131,7 @@ impl Workload for Oltp {
 impl Stepwise for Oltp {
     /// Deadlock, row changed since it was read, lock wait timeout: sysbench's.
     fn ignored_errors(&self) -> Ignore {
-        Ignore::Codes(dialect::TRANSACTION_RETRYABLE.into())
+        Ignore::Codes(dialect::error_codes::TRANSACTION_RETRYABLE.into())
     }
 
     fn prepare(&self, session: &mut Session, begun: &mut bool) -> Result<(), Error> {

@@ -315,7 +315,8 @@ impl Statements for ReplayClients<'_> {
 
     fn describe_error(&self, client: usize, error: &ServerError) -> Option<String> {
         let line = self.clients[client].line(self.replay);
-        let meaning = dialect::meaning(error.code).map_or_else(String::new, |meaning| format!("{meaning}; "));
+        let meaning =
+            dialect::error_codes::meaning(error.code).map_or_else(String::new, |meaning| format!("{meaning}; "));
         Some(format!("{meaning}first in line {line} of {}", self.replay.name))
     }
 }

@@ -5,7 +5,7 @@ use std::sync::Arc;
 use dbdyno_common::random::Random;
 
 use super::model::{Drawn, Generator, Piece, Place, Script, Template, pick};
-use crate::dialect::TRANSACTION_RETRYABLE;
+use crate::dialect::error_codes::TRANSACTION_RETRYABLE;
 use crate::protocol::packet::{self, Parameter, RequestEncoder};
 use crate::statements::{After, Kind, Next, Part, Statement, Statements};
 use crate::workload::Portion;

@@ -7,7 +7,8 @@ use std::collections::BTreeSet;
 
 use super::model::{self, Plain, Script, Template};
 use crate::account::Confined;
-use crate::dialect::{self, NO_SUCH_TABLE, UNPREPARABLE};
+use crate::dialect;
+use crate::dialect::error_codes::{NO_SUCH_TABLE, UNPREPARABLE};
 use crate::error::{Error, Slow};
 use crate::names::{self, quoted};
 use crate::protocol::session::Session;

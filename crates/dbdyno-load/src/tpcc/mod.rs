@@ -14,7 +14,7 @@ use std::fmt::Write as _;
 
 use self::options::Options;
 use self::transaction::Terminals;
-use crate::dialect::TRANSACTION_RETRYABLE;
+use crate::dialect::error_codes::TRANSACTION_RETRYABLE;
 use crate::error::Error;
 use crate::output::result::{self, RunResult};
 use crate::protocol::session::Session;

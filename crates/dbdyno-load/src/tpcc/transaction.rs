@@ -17,7 +17,7 @@ use dbdyno_common::random::Random;
 use super::options::{Options, TERMINALS, Type};
 use super::schema::{Constants, DISTRICTS, ITEMS, between, money};
 use super::sql::{self, QueryName, Sender};
-use crate::dialect::TRANSACTION_RETRYABLE;
+use crate::dialect::error_codes::TRANSACTION_RETRYABLE;
 use crate::protocol::packet::{Parameter, RequestEncoder};
 use crate::protocol::reply::KeptRows;
 use crate::statements::{After, Next, Part, Statement, Statements};

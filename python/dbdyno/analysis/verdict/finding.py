@@ -32,7 +32,7 @@ from typing import Protocol
 import numpy as np
 
 from dbdyno.analysis import statistics as mean
-from dbdyno.analysis.checks import EmulatedCpu, LateDisk
+from dbdyno.analysis.lateness import EmulatedCpu, LateDisk
 from dbdyno.analysis.looks import Looks
 from dbdyno.analysis.planned_looks import smallest_p
 from dbdyno.analysis.scipy_special import special

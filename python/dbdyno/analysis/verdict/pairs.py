@@ -8,8 +8,8 @@ from itertools import combinations, product
 import numpy as np
 
 from dbdyno.analysis.blocks import UsableBlocks
-from dbdyno.analysis.checks import Side, emulated_cpu, late_disk, ratios_without_cpu, ratios_without_lateness
 from dbdyno.analysis.client_hosts import limiting_hosts
+from dbdyno.analysis.lateness import Side, emulated_cpu, late_disk, ratios_without_cpu, ratios_without_lateness
 from dbdyno.analysis.percentiles import MergedHistograms, histograms_in
 from dbdyno.analysis.statistics import Bools, Floats, benjamini_hochberg, log_ratios
 from dbdyno.analysis.verdict.evidence import Rule, relative_estimate

@@ -8,7 +8,7 @@ from typing import Literal
 
 import numpy as np
 
-from dbdyno.analysis.checks import EmulatedCpu, LateDisk
+from dbdyno.analysis.lateness import EmulatedCpu, LateDisk
 from dbdyno.analysis.statistics import Estimate, Floats, log_margin, relative
 from dbdyno.analysis.verdict.evidence import NO_EXAGGERATION, Exaggeration, Relation, Resolution
 from dbdyno.model.design import ALPHA

@@ -6,7 +6,8 @@ from dataclasses import replace
 from typing import Any
 
 from dbdyno.analysis.blocks import UsableBlocks
-from dbdyno.analysis.checks import Lateness, cache_ran_out, errors_met, is_late, lateness
+from dbdyno.analysis.lateness import Lateness, is_late, lateness
+from dbdyno.analysis.load_checks import cache_ran_out, errors_met
 from dbdyno.analysis.verdict.pairs import not_granted
 from dbdyno.model.metrics import metric_of, part_of
 from dbdyno.model.printable import one_line

@@ -3,7 +3,7 @@
 from collections.abc import Iterator, Sequence
 
 from dbdyno.analysis.analyse import Analysis
-from dbdyno.analysis.checks import generator_lateness_ms
+from dbdyno.analysis.load_checks import generator_lateness_ms
 from dbdyno.model.metrics import part_of
 from dbdyno.model.wording import count, number
 from dbdyno.report.crash import crash_warnings, names_of

@@ -213,6 +213,9 @@ def _host_image(image: Wanted, kept: CachedImage | None) -> HostImage:
     return HostImage(image.key, image.about, image.depends_on, kept.sha256, str(kept.path), kept.bytes)
 
 
+# What a message may hold. A message is a line that a host's program writes; the frames that carry it have bounds of
+# their own (``hosts.frames``), and how many lines a host may send is in ``asking``.
+
 LINE_BYTES_MAX = 4 * 1024**2
 NO_MORE = -1  # in the file that says up to which block a host may run: end
 _TEXT_MAX = 20_000  # characters of what is shown

@@ -9,7 +9,7 @@ from collections.abc import Iterator, Mapping
 
 from dbdyno.model.printable import short
 from dbdyno.model.quantity import is_off, same_value
-from dbdyno.mysql.option_file import FLAGS
+from dbdyno.mysql.my_cnf import FLAGS
 from dbdyno.mysql.settings import Setting
 from dbdyno.servers.contract import How, SettingOutcome
 

@@ -3,8 +3,9 @@
 use std::path::Path;
 use std::time::Duration;
 
-use dbdyno_load::endpoint::{Address, Endpoint, Password, Security};
+use dbdyno_load::endpoint::{Address, Endpoint, Security};
 use dbdyno_load::error::Error;
+use dbdyno_load::password::Password;
 use dbdyno_load::protocol::packet::{Parameter, RequestEncoder, reply_sequence};
 use dbdyno_load::protocol::reply::Reply;
 use dbdyno_load::protocol::session::{Connection, Session};

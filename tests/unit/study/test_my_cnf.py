@@ -8,7 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from dbdyno.errors import UserError
-from dbdyno.mysql.option_file import DEPTH_MAX, read_options, server_groups
+from dbdyno.mysql.my_cnf import DEPTH_MAX, read_options, server_groups
 from dbdyno.study.load import load_study
 from dbdyno.study.new_study import NewStudyRequest, new_study
 

@@ -12,8 +12,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from dbdyno.probe import background_load
-from dbdyno.probe.background_load import (
+from dbdyno.probe import interference as probed
+from dbdyno.probe.interference import (
     ALLOWED_CPU_SECONDS,
     FOREIGN_CPU_SHARE_MAX,
     BackgroundLoadSource,
@@ -111,14 +111,14 @@ def played(monkeypatch):
     """Play one list of processes after another to a source; returns it and what it sampled."""
 
     def play(*moments, roots):
-        monkeypatch.setattr(background_load, "processes", lambda _without=frozenset(): moments[0])
+        monkeypatch.setattr(probed, "processes", lambda _without=frozenset(): moments[0])
         source = BackgroundLoadSource(roots, [])
         found = []
         for at_ns, moment in enumerate(moments):
             seen = {frozenset(): moment}
             seen[source.kernel_threads] = [one for one in moment if one.pid not in source.kernel_threads]
-            monkeypatch.setattr(background_load, "processes", lambda without=frozenset(), seen=seen: seen[without])
-            monkeypatch.setattr(background_load, "now_ns", lambda at_ns=at_ns: at_ns * SECOND)
+            monkeypatch.setattr(probed, "processes", lambda without=frozenset(), seen=seen: seen[without])
+            monkeypatch.setattr(probed, "now_ns", lambda at_ns=at_ns: at_ns * SECOND)
             found.append(source.sample())
         source.close()
         return source, found
@@ -226,7 +226,7 @@ def test_the_disks_below_are_those_of_devices_that_are_not_emulated(monkeypatch)
         device = SimpleNamespace(path=path, disposable=disposable) if path else None
         return SimpleNamespace(device=device, directory=directory, disks=disks)
 
-    monkeypatch.setattr(background_load, "disks_under", lambda path: [f"disk of {path}"])
+    monkeypatch.setattr(probed, "disks_under", lambda path: [f"disk of {path}"])
     assert disks_below(standing_on("a")) == ["disk of a"]
     assert disks_below(standing_on("a", disposable=True, logs=standing_on("b"))) == ["disk of b"]
     assert disks_below(standing_on(directory="c")) == ["disk of c"]
