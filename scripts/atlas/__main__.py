@@ -2,13 +2,15 @@
 
 The studies whose stacks are simulated are run, drives are swept, and this disk is looked at; the run folders in
 ``runs/`` and the run of this version that the repository keeps are taken as they are. Field reports (kernels and
-versions are among them) and crash studies need a host: ``--measure`` runs them, which takes a night, and without it the
-atlas names those that it lacks. What is finished is not made again. Ends with 1 if any failed.
+versions are among them) and crash studies need a host: ``--measure`` runs them, which takes a night. Of those that are
+not measured here, what ``studies/results`` has is imported, and the atlas names the others as lacking. What is finished
+is not made again. Ends with 1 if any failed.
 """
 
 import argparse
 import subprocess
 import sys
+from collections.abc import Collection
 from pathlib import Path
 
 from dbdyno import __version__
@@ -18,6 +20,7 @@ from dbdyno.store.run_folder import is_begun, read_run
 from dbdyno.study.load import load_study
 
 ROOT = Path(__file__).parents[2]
+RESULTS = ROOT / "studies/results"  # of studies that need a host, as dbdyno export wrote them: NAME.tar.gz
 SWEEPS = {
     "random-reads": ["--rw", "randread", "--bs", "16k", "--iodepth", "1,32"],
     "random-writes": ["--rw", "randwrite", "--bs", "16k", "--iodepth", "1,32"],
@@ -42,7 +45,9 @@ def main() -> int:
     if not asked.no_quick:
         look = ["quick", str(results), "--html", str(results / "quick.html"), "--json"]
         failed += _make(results / "quick.json", look)
-    runs = [*_run_folders(asked.runs, asked.into), *filter(is_begun, [ROOT / "tests/kept" / __version__])]
+    own = _run_folders(asked.runs, asked.into)
+    failed += _import_others(results, {path.name for path in own})
+    runs = [*own, *filter(is_begun, [ROOT / "tests/kept" / __version__])]
     lacking = _missing_studies([*results.iterdir(), *runs])
     built = build([results, *runs], asked.into / "site", lacking=lacking)
     for path, why in built.left_out.items():
@@ -96,6 +101,20 @@ def _measure(results: Path, runs: Path) -> list[str]:
     command = [sys.executable, "-m", "scripts.field_reports", *names, "--into", str(runs / "field-reports")]
     failed = ["field reports"] if subprocess.run(command, check=False).returncode else []
     return failed + _run(_crash_studies(), results)
+
+
+def _import_others(results: Path, measured: Collection[str]) -> list[str]:
+    """Import what the repository has of studies that were not measured here; return the names of what failed."""
+    failed = []
+    for file in sorted(RESULTS.glob("*.tar.gz")):
+        name = file.name.removesuffix(".tar.gz")
+        into = results / name
+        if name in measured or is_begun(into):
+            continue
+        print(f"== {file.relative_to(ROOT)}", flush=True)
+        if _dbdyno(["import", str(file), "--into", str(into)]):
+            failed.append(name)
+    return failed
 
 
 def _missing_studies(results: list[Path]) -> list[str]:

@@ -165,7 +165,7 @@ def test_a_headline_that_says_more_is_found(headline, kind):
         ("Nothing to change: all are as good within 3 %.", "111", "advice: all, where a treatment was left out"),
         ("Take nvme.", "112", "advice: a less safe setting without its risk"),
         (
-            "Not yet: too much noise; not hdd-7200, which is slower.",
+            "Not yet: too much noise; leave out hdd-7200, which is slower.",
             "122",
             "advice: against a safer setting for speed alone",
         ),

@@ -104,8 +104,8 @@ def test_every_kind_of_run_keeps_its_verdicts(kind, tmp_path):
     copy_without_names(tmp_path / "run", tmp_path / "copy")
     runs = [read_run(tmp_path / name) for name in ("run", "copy")]
     before, after = (analyse(run) for run in runs)
-    assert [(one.verdict, repr(one.effect)) for one in before.verdicts] == [
-        (one.verdict, repr(one.effect)) for one in after.verdicts
+    assert [(one.verdict, repr(one.effect), one.reason and one.reason.code) for one in before.verdicts] == [
+        (one.verdict, repr(one.effect), one.reason and one.reason.code) for one in after.verdicts
     ]
     assert (before.safety is None) == (after.safety is None)
     if before.safety and after.safety:

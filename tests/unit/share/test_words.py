@@ -1,6 +1,8 @@
 """What may leave: words that dbdyno knows, and plain numbers."""
 
+import ast
 import re
+from pathlib import Path
 
 import pytest
 from hypothesis import given
@@ -87,3 +89,50 @@ def test_stand_ins_tell_texts_apart_and_hold_known_words_alone(texts):
 def test_the_vocabulary_holds_no_path_and_no_address():
     assert {"ssd", "sata", "innodb", "ext4", "zipfian", "kyber"} <= vocabulary()
     assert all(re.fullmatch("[a-z0-9]+", word) for word in vocabulary())
+
+
+ROOT = Path(__file__).parents[3]
+ASKING = {"value_of", "part_of", "layer_of", "figure"}  # functions that look a name up in what a trial holds
+
+
+def calls(*rooms):
+    for room in rooms:
+        for file in sorted((ROOT / "python/dbdyno" / room).rglob("*.py")):
+            for node in ast.walk(ast.parse(file.read_text(encoding="utf-8"))):
+                if isinstance(node, ast.Call):
+                    yield node, getattr(node.func, "attr", getattr(node.func, "id", ""))
+
+
+def test_what_an_analysis_looks_up_in_a_trial_may_leave():
+    """Else a shared result would lack it, and its report give other reasons than the run's own."""
+    looked_up = {
+        argument.value
+        for call, name in calls("analysis", "report", "store", "model")
+        if name in ASKING
+        for argument in call.args
+        if isinstance(argument, ast.Constant) and isinstance(argument.value, str)
+    }
+    assert {"guest", "cpu_some", "lateness_ns"} <= looked_up
+    assert [name for name in sorted(looked_up) if not is_known(name)] == []
+
+
+def test_what_a_layer_reads_back_may_leave():
+    read_back = {
+        key.value
+        for call, name in calls("stack", "servers")
+        if name == "raised"
+        for table in ast.walk(call)
+        if isinstance(table, ast.Dict)
+        for key in table.keys
+        if isinstance(key, ast.Constant)
+    }
+    assert {"accelerator", "bus"} <= read_back
+    assert [name for name in sorted(read_back) if not is_known(name)] == []
+
+
+def test_the_gauges_of_drives_may_leave():
+    sources = [file.read_text(encoding="utf-8") for file in (ROOT / "crates/dbdyno-device/src").rglob("*.rs")]
+    bodies = [body for text in sources for body in re.findall(r"fn gauges.*?\n    }", text, re.DOTALL)]
+    gauges = {name for body in bodies for name in re.findall(r'\("([a-z_]+)"', body)}
+    assert {"queue_depth", "folded_bytes"} <= gauges
+    assert [name for name in sorted(gauges) if not is_known(name)] == []

@@ -161,7 +161,7 @@ class _PartsAdvice:
 
     def _text(self, part: Recommended) -> str:
         if part.step:
-            slower = f"; not {self._labels(part.slower)}, which {_is_or_are(part.slower)} slower" if part.slower else ""
+            slower = f"; leave out {self._labels(part.slower)}, which {_is_or_are(part.slower)} slower" if part.slower else ""
             return f"{self.to_decide(part.step, is_partly_decided=part.is_partly_decided)}{slower}"
         if part.safety and part.safety.worse:
             verb = "keep" if part.choice.kind in {"keep", "any"} else "take"
