@@ -104,9 +104,11 @@ def test_every_kind_of_run_keeps_its_verdicts(kind, tmp_path):
     copy_without_names(tmp_path / "run", tmp_path / "copy")
     runs = [read_run(tmp_path / name) for name in ("run", "copy")]
     before, after = (analyse(run) for run in runs)
-    assert [(one.verdict, repr(one.effect), one.reason and one.reason.code) for one in before.verdicts] == [
-        (one.verdict, repr(one.effect), one.reason and one.reason.code) for one in after.verdicts
+    findings = [
+        [(one.verdict, repr(one.effect), getattr(one.reason, "code", None)) for one in each.verdicts]
+        for each in (before, after)
     ]
+    assert findings[0] == findings[1]
     assert (before.safety is None) == (after.safety is None)
     if before.safety and after.safety:
         safe = [[(one.word, one.tally, one.failed) for one in each.safety.treatments] for each in (before, after)]
