@@ -162,8 +162,9 @@ class _PartsAdvice:
     def _text(self, part: Recommended) -> str:
         if part.step:
             text = self.to_decide(part.step, is_partly_decided=part.is_partly_decided)
-            slower = f"; leave out {self._labels(part.slower)}, which {_is_or_are(part.slower)} slower"
-            return text + (slower if part.slower else "")
+            if part.slower:
+                text += f"; leave out {self._labels(part.slower)}, which {_is_or_are(part.slower)} slower"
+            return text
         if part.safety and part.safety.worse:
             verb = "keep" if part.choice.kind in {"keep", "any"} else "take"
             return only_if(part.safety, f"{verb} {self._take_text(part)}", self._labels(part.safety.safer))
