@@ -189,7 +189,7 @@ def in_safety(report: Report) -> Iterator[Contradiction]:
             safer = [id_ for id_ in _beside(report, one) if loses.get(id_, 9) < loses.get(one, 0)]
             if safer and not (_RISK.search(report.advice) and FLUSH in report.advice):
                 yield Contradiction("advice: a less safe setting without its risk", f"{one}: {report.advice}")
-    for found in re.finditer(r"not ([^;.]+?), which (?:is|are) slower", report.advice):
+    for found in re.finditer(r"leave out ([^;.]+?), which (?:is|are) slower", report.advice):
         named = {one.verdict.level_id for one in report.versus if one.level in found[1]}
         named |= {one.verdict.baseline_id for one in report.versus if one.baseline in found[1]}
         for one in {id_ for part in report.values["advice"]["parts"] for id_ in part["slower"]} & named:
