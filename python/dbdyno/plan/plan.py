@@ -455,7 +455,8 @@ DRAWN_SEED_END = 2**32  # a drawn seed is to be typed again; a given one may be 
 OVERHEAD_SECONDS, STEP_OVERHEAD_SECONDS = 1.5, 0.5
 GUESSED_LOAD_SECONDS, GUESSED_EVENTS_PER_SECOND = 4.0, 10_000.0
 _COUNTED = ("events", "queries")  # amounts of which many take longer
-GUEST_OVERHEAD_SECONDS = 45.0  # the same of a virtual machine, the CPU of which is emulated
+# The same of a virtual machine with an emulated CPU: 12 to 15 s where the host is idle; of an image of a whole system.
+GUEST_OVERHEAD_SECONDS, IMAGE_OVERHEAD_SECONDS = 20.0, 45.0
 BOOT_SECONDS = 120.0  # of a server with its own firmware; a virtual machine takes a quarter of it
 GUESSED_SIMULATED_PER_SECOND = 500.0  # seconds of a load that a processor simulates in one
 
@@ -652,7 +653,9 @@ def _seconds_of(spec: TrialSpec, *, is_further_step: bool = False) -> float:
         return seconds / GUESSED_SIMULATED_PER_SECOND
     if is_further_step:
         return seconds + STEP_OVERHEAD_SECONDS
-    return seconds + (GUEST_OVERHEAD_SECONDS if spec.stack.is_in_machine else OVERHEAD_SECONDS)
+    if spec.stack.is_in_machine:
+        return seconds + (GUEST_OVERHEAD_SECONDS if spec.stack.is_booted else IMAGE_OVERHEAD_SECONDS)
+    return seconds + OVERHEAD_SECONDS
 
 
 def _guessed(load: WorkloadSection) -> float:
