@@ -17,7 +17,7 @@ from dbdyno.run import reexamine, sparse_tar
 
 
 def examine(folder, name):
-    """As ``run.reexamine.kept_state.examined``, but that nothing is raised."""
+    """As ``run.reexamine.examined``, but that nothing is raised."""
     packed = Path(folder) / name
     assert hashlib.sha256(packed.read_bytes()).hexdigest() == name.partition(".")[0]
     place = packed.with_suffix("")

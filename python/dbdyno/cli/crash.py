@@ -26,7 +26,7 @@ from dbdyno.study.units import format_bytes
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-    from dbdyno.run.reexamine import Examined, Examining, State
+    from dbdyno.run.kept_states import Examined, Examining, State
 
 
 # What the verbs of ``dbdyno crash`` are given, and what the shell offers for it.
@@ -44,7 +44,7 @@ CUT_OR_ALL = typer.Argument(
 
 def examine(run: Path = RUN, cut: str = CUT_OR_ALL, hosts: Path | None = HOSTS, json_: bool = JSON) -> None:
     """Examine a kept state, or all, again: mount, check, server, verify; exits 1 where an outcome is another one."""
-    from dbdyno.run.reexamine import State, kept_states
+    from dbdyno.run.kept_states import State, kept_states
     from dbdyno.store.cuts import cut_called, kept_folder
     from dbdyno.store.others import last_resort
     from dbdyno.store.run_folder import read_run
@@ -90,7 +90,7 @@ def _all(
 
 
 def _here(run: Path, stack: ExitStack) -> "Examining":
-    from dbdyno.run.reexamine import here, lacking
+    from dbdyno.run.kept_states import here, lacking
     from dbdyno.system.locks import alone_on_host, only_one
 
     if missing := lacking(examining=True):
@@ -103,7 +103,7 @@ def _here(run: Path, stack: ExitStack) -> "Examining":
 def _on_hosts(run: Path, states: "Sequence[State]", hosts: Path, stack: ExitStack) -> "Examining":
     from dbdyno.cli.output import say
     from dbdyno.hosts.connect import connected
-    from dbdyno.run.reexamine import ExaminerAccess, on_hosts
+    from dbdyno.run.reexamine_hosts import ExaminerAccess, on_hosts
 
     there = stack.enter_context(connected(hosts))
     return stack.enter_context(on_hosts(run, states, ExaminerAccess(there.hosts, there.why_lost, say)))
@@ -130,7 +130,7 @@ def keep(
     json_: bool = JSON,
 ) -> None:
     """Copy a kept state out as a raw image, FOLDER/disk.img, and say how to mount it by hand."""
-    from dbdyno.run.reexamine import copy_out, lacking, spec_of
+    from dbdyno.run.kept_states import copy_out, lacking, spec_of
     from dbdyno.store.cuts import cut_called, kept_folder
     from dbdyno.store.others import last_resort
     from dbdyno.store.run_folder import read_run

@@ -110,8 +110,8 @@ def kept_run(run, monkeypatch, state):  # noqa: ARG001  (whose lock is held)
             raise found[name]
         return found[name]
 
-    monkeypatch.setattr("dbdyno.run.reexamine.examine_again", again)
-    monkeypatch.setattr("dbdyno.run.reexamine.lacking", lambda **_: [])
+    monkeypatch.setattr("dbdyno.run.kept_states.examine_again", again)
+    monkeypatch.setattr("dbdyno.run.kept_states.lacking", lambda **_: [])
     return run, found
 
 

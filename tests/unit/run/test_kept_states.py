@@ -5,7 +5,8 @@ import os
 import pytest
 
 from dbdyno.errors import UserError
-from dbdyno.run.reexamine import examine_again, on_hosts, plan_of, spec_of
+from dbdyno.run.kept_states import examine_again, plan_of, spec_of
+from dbdyno.run.reexamine_hosts import on_hosts
 from tests.scripted import perform
 from tests.unit.run.test_execute_crash import CUTS, TIMED
 
