@@ -317,3 +317,12 @@ def emulated_cpu(sides: Sequence[Side], metric: Metric, margin: float) -> Emulat
     shares = [(float(np.mean([cpu_share(trial, metric) for trial in side.trials])), side.label) for side in sides]
     share, label = max(shares)
     return EmulatedCpu(label, share, reach)
+
+
+def not_of_the_drive(sides: Sequence[Side], metric: Metric, margin: float) -> list[LateDisk | EmulatedCpu]:
+    """Return what else than the drive may account for more than the margin of a contrast, what reaches farther first.
+
+    Whatever compares treatments asks here: pairs, means, rankings, two runs, and runs through time.
+    """
+    causes = late_disk(sides, metric, margin), emulated_cpu(sides, metric, margin)
+    return sorted((cause for cause in causes if cause), key=lambda cause: -cause.reach)

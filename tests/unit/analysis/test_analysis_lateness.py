@@ -196,7 +196,7 @@ def test_more_blocks_are_not_proposed_where_lateness_hides_any_difference():
     assert (measured.verdict, measured.lack.lack) == (Word.UNDECIDED, Lack.MORE_BLOCKS)
     assert (doubted.verdict, doubted.lack) == (Word.UNDECIDED, NextStep(Lack.A_DISK_IN_TIME))
     assert doubted.doubted_for.late_us == pytest.approx(300)
-    assert reason_text(doubted.reason).endswith("so more blocks would not help")
+    assert reason_text(doubted.reason).endswith("so more blocks may not help")
     few = findings(1.02, nvme(), blocks=5, noise=0.05)[1]
     assert few.lack == NextStep(Lack.A_DISK_IN_TIME)
     assert "are needed" not in reason_text(few.reason)
