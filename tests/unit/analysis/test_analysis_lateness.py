@@ -233,3 +233,49 @@ def test_the_cause_names_the_treatment_that_it_bears_on_most():
         assert found.share == pytest.approx(0.6)  # 20,000 x 300 us of 10 s
         assert found.reach == pytest.approx(lateness_share(both, RATE))
         assert found.reach == pytest.approx(1 / 0.4 - 1)
+
+
+def four_sides(level, control, *, unchanged="control"):
+    """The sides of a treatment against a control, in two runs: (before, after) of each."""
+    return [
+        Side("a (before)", -1.0, level[0]),
+        Side("a (after)", 1.0, level[1]),
+        Side("control (before)", 1.0, control[0], unchanged),
+        Side("control (after)", -1.0, control[1], unchanged),
+    ]
+
+
+def test_what_a_control_met_before_and_after_alike_adds_nothing_to_the_bound():
+    """2.7 us of 83 without a control are 3 %; a control that met the same does not make them 6."""
+    some = [trial(disk(late_us=2.7, model_us=80.0, requests=200_000))]
+    alone = lateness_share([Side("", -1.0, some), Side("", 1.0, some)], RATE)
+    assert alone == pytest.approx(2.7 / 80.0)
+    assert lateness_share(four_sides((some, some), (some, some)), RATE) == pytest.approx(alone)
+    assert lateness_share(four_sides((some, some), (some, some), unchanged=""), RATE) == pytest.approx(
+        (1 + alone) ** 2 - 1
+    ), "of two treatments it need not cancel out"
+    more = [trial(disk(late_us=5.4, model_us=80.0, requests=200_000))]
+    worse = lateness_share(four_sides((some, some), (some, more)), RATE)
+    assert worse == pytest.approx((1 + alone) * (1 + 5.4 / 80) / (1 + alone) - 1)
+
+
+def test_the_bound_of_a_control_holds_whatever_it_and_the_treatment_wait_for():
+    """The treatment waits for another part of its requests after the change, the control for the same."""
+    rng = np.random.default_rng(31)
+    for _ in range(300):
+        late_us, model_us, parts = (
+            rng.uniform(1, 300, 2),
+            rng.uniform(20, 900),
+            [rng.uniform(0, 1, 2), [rng.uniform()] * 2],
+        )
+        sides, off = ([], []), 0.0
+        for row, sign in enumerate((1, -1)):
+            for run in range(2):
+                requests = 9000.0
+                seconds = requests * (late_us[run] + model_us) / 1e6
+                without = seconds - parts[row][run] * requests * late_us[run] / 1e6
+                one = trial(disk(late_us=late_us[run], model_us=model_us, requests=requests), 1000 / seconds)
+                sides[row].append([replace(one, metrics={**one.metrics, "seconds_real": seconds})])
+                off += sign * (2 * run - 1) * math.log(seconds / without)
+        reach = math.log1p(lateness_share(four_sides(*sides), RATE))
+        assert abs(off) <= reach + 1e-9

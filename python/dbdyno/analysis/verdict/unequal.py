@@ -199,3 +199,38 @@ def _new(pair: StruckPair, at: Sequence[int]) -> int:
 def extreme_of(values: Floats, sign: float) -> float:
     """Return a value as far beyond all of shape (n,), in the direction ``sign``, as these lie apart."""
     return float((values.max() if sign > 0 else values.min()) + sign * np.ptp(values))
+
+
+@dataclass(frozen=True)
+class StruckBetweenRuns:
+    """A contrast in two runs that share no blocks, and the attempts that either side of it spoiled alone in each.
+
+    What a side spoils counts as of the run that it makes look better: the level after, or the control before.
+    """
+
+    labels: tuple[str, str]  # before and after
+    before: tuple[int, int]  # attempts left out for the level, and for the control
+    after: tuple[int, int]
+    attempts: tuple[int, int]  # of each run
+    has_control: bool  # in the same blocks
+
+    @property
+    def cause(self) -> UnequalFailures | None:
+        """What may have picked the results; None where both runs were struck alike."""
+        favours = self.before[0] + self.after[1], self.after[0] + self.before[1]
+        share = 0.5 if self.has_control or not sum(self.attempts) else self.attempts[1] / sum(self.attempts)
+        if not is_suspect(favours[1], favours[0], share):
+            return None
+        more, fewer = (1, 0) if favours[1] > favours[0] else (0, 1)
+        return UnequalFailures(self.labels[more], favours[more], self.labels[fewer], favours[fewer])
+
+    def samples(self, x: Floats, y: Floats) -> Iterator[tuple[Floats, Floats]]:
+        """Yield the values before and after as they might have been: what is missing at its lowest, then highest."""
+        net = [level - control for level, control in (self.before, self.after)]
+        common = min(map(abs, net)) if net[0] * net[1] > 0 else 0  # picked in both runs alike
+        missing = [abs(each) - common for each in net]
+        for sign in (-1.0, 1.0):
+            yield (
+                np.concatenate((x, np.full(missing[0], extreme_of(x, -sign)))),
+                np.concatenate((y, np.full(missing[1], extreme_of(y, sign)))),
+            )
