@@ -517,6 +517,8 @@ class _Family:
             )
             withheld, would_be = self._withheld_word(i, relation)
             different = relation in {Relation.HIGHER, Relation.LOWER}
+            is_open = relation is Relation.UNDECIDED and withheld is None
+            hidden_by, blocks_may_help = self._hidden_by(i) if is_open else (None, False)
             reason = replace(
                 bare_reason,
                 exaggeration=exaggeration(d, float(ours.value), rule, len(self.pairs))
@@ -527,7 +529,8 @@ class _Family:
                 fewest=MIN_BLOCKS if p_best > ALPHA or n < MIN_BLOCKS else 0,
                 withheld_for=withheld,
                 withheld=word_of(would_be, more_is_better=self.metric.more_is_better),
-                hidden_by=self._hidden_by(i) if relation is Relation.UNDECIDED and withheld is None else None,
+                hidden_by=hidden_by,
+                blocks_may_help=blocks_may_help,
             )
             reason = replace(
                 reason, lack=_lack(reason, n, self.is_feasible) if relation is Relation.UNDECIDED else None
@@ -573,12 +576,13 @@ class _Family:
                 return cause, would_be
         return next((cause for cause in every if cause is not None), None), would_be
 
-    def _hidden_by(self, place: int) -> Cause | None:
-        """Return the first cause for which it can't be said how many more blocks give a word; None where it can.
+    def _hidden_by(self, place: int) -> tuple[Cause | None, bool]:
+        """Return the first cause for which it can't be said how many more blocks give a word, and if any number may.
 
         More blocks narrow the intervals around what was measured and around each alternative. What lies between these
         centers stays, and the boundary that all of them keep away from, 0 or the margin, is as far as their nearest:
-        where that is less than the margin, or none, an estimate from the noise alone says nothing.
+        where that is less than the margin, an estimate from the noise alone says nothing; where there is none, no
+        interval becomes narrow enough.
         """
         alternatives = self.pairs[place].alternatives
         figures = self.each[place][len(self.each[place]) - len(alternatives) :]  # after that without carry-over
@@ -592,9 +596,10 @@ class _Family:
             ]
             centers = [float(self.measured.at(place).value), *(center for _, center in of_kind)]
             low, high = min(centers), max(centers)
-            if max(low, -high, bound - max(-low, high)) < bound:
-                return of_kind[0][0]
-        return None
+            distance = max(low, -high, bound - max(-low, high))
+            if distance < bound:
+                return of_kind[0][0], distance > 0
+        return None, False
 
 
 @dataclass(frozen=True)

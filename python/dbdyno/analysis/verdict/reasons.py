@@ -271,6 +271,7 @@ class Reason:
     withheld_for: Cause | None = None  # what may have made the word that the ratios measured give
     withheld: Word = Word.UNDECIDED  # that word
     hidden_by: Cause | None = None  # why more blocks may give no word, where these give none either
+    blocks_may_help: bool = False  # against that
 
     @property
     def doubted_for(self) -> Cause | None:
