@@ -12,10 +12,12 @@ from dbdyno.analysis.blocks import usable_blocks
 from dbdyno.analysis.factors import difference, effect_of
 from dbdyno.analysis.ranking import rank_runs
 from dbdyno.analysis.verdict.figures import MetricFigures, pairs_of
-from dbdyno.analysis.verdict.finding import Paired
+from dbdyno.analysis.verdict.finding import OtherRatios, Paired, judge
 from dbdyno.analysis.verdict.pairs import alternatives_of, compared, every_pair
 from dbdyno.analysis.verdict.reasons import UnequalFailures
+from dbdyno.model.metrics import METRICS
 from dbdyno.model.word import Word
+from dbdyno.report.reasons import reason_text
 from dbdyno.store.records import FailedTrial
 from tests.unit.analysis.test_analysis_factorial import a_run, noisy, treatments_of
 
@@ -154,3 +156,15 @@ def test_a_pair_s_alternatives_are_those_of_its_contrast(seed, attempts):
         for one, sign in zip(unequal, (-1, 1), strict=False):
             extreme = (max(sign * pair.d) + np.ptp(pair.d)) * sign
             assert one.d[len(pair.d) :].tolist() == pytest.approx([extreme] * excess)
+
+
+@pytest.mark.parametrize(("shift", "word"), [(0.02, Word.FASTER), (-0.06, Word.UNDECIDED), (0.001, Word.EQUIVALENT)])
+def test_nothing_is_withheld_where_every_reading_gives_a_word(shift, word):
+    """Equivalent as measured; different, in the same direction, by another reading: then it is different."""
+    d = 0.015 + np.random.default_rng(4).normal(0, 0.002, 12)
+    cause = UnequalFailures("b", 5, "a", 0)
+    pair = Paired("a", "b", "t1", "t2", dict(enumerate(d.tolist())), alternatives=(OtherRatios(d + shift, cause),))
+    (finding,) = judge([pair], METRICS["queries_per_second"], 0.03)
+    assert finding.verdict is word
+    assert finding.withheld_for == (cause if word is Word.UNDECIDED else None)
+    assert ("as measured" in reason_text(finding.reason)) == (word is Word.UNDECIDED)

@@ -556,8 +556,11 @@ class _Family:
             )
 
     def _withheld_word(self, place: int, relation: Relation) -> tuple[Cause | None, Relation]:
-        """Return why the word that the ratios measured give is not given, and which that is; None where it stands."""
-        if not self.each[place]:
+        """Return why the word that the ratios measured give is not given, and which that is; None where one is given.
+
+        What is equivalent as measured, and different by every reading, is called different, and nothing is withheld.
+        """
+        if not self.each[place] or relation is not Relation.UNDECIDED:
             return None, relation
         rest = [self.combined.at(other_place) for other_place in range(len(self.pairs))]
 
@@ -567,7 +570,7 @@ class _Family:
 
         measured = self.measured.at(place)
         would_be = word(measured)
-        if would_be in {Relation.UNDECIDED, relation}:
+        if would_be is Relation.UNDECIDED:
             return None, relation
         causes = [self.pairs[place].carry_over] if self.pairs[place].without_carry_over is not None else []
         every = [*causes, *(alternative.cause for alternative in self.pairs[place].alternatives)]
