@@ -13,11 +13,13 @@ from itertools import combinations
 from dbdyno.analysis.analyse import Analysis, analyse
 from dbdyno.analysis.planned_looks import smallest_p
 from dbdyno.analysis.two_runs import compare
+from dbdyno.analysis.verdict.finding import Finding, either_way
 from dbdyno.model.design import ALPHA
 from dbdyno.model.wording import percent, percent_range
 from dbdyno.report import comparison
 from dbdyno.report.document import List, plain
 from dbdyno.report.outcome import compared
+from dbdyno.report.reasons import reason_text
 from dbdyno.store.records import Run
 from tests.overstatements import in_advice, in_headline, in_safety
 from tests.statements import (
@@ -57,6 +59,8 @@ def contradictions_in(report: Report) -> list[Contradiction]:
         *in_advice(report),
         *in_safety(report),
         *_in_interference(report),
+        *_in_evidence(report),
+        *_in_doubt(report),
     ]
     return list(dict.fromkeys(found))
 
@@ -281,3 +285,49 @@ def _in_interference(report: Report) -> Iterator[Contradiction]:
         if is_hopeless and "interference" in f"{row[-1]} {found['reason']}":
             said = f"{row[0]}: {row[-1]}; {found['reason']}"
             yield Contradiction("because: interference, where the design could not decide", said)
+
+
+# 4. A word has the p that it asks for; what is withheld has none, nor a number of blocks that would bring one.
+
+
+def _in_evidence(report: Report) -> Iterator[Contradiction]:
+    factors = report.analysis.factors
+    effects = [*factors.main_effects, *factors.simple_effects, *factors.interactions]
+    for one in [*report.analysis.verdicts, *report.analysis.every_pair, *(effect.verdict for effect in effects)]:
+        said = f"{one.level_id} against {one.baseline_id}: {one.verdict}, p {one.p_adjusted}, {one.p_equivalence}"
+        if one.verdict.is_different and not one.p_adjusted <= ALPHA:
+            yield Contradiction("evidence: different beside a large p", said)
+        if one.verdict == "equivalent" and not one.p_equivalence <= ALPHA:
+            yield Contradiction("evidence: equivalent beside a large p", said)
+        if one.effect.bounded and not one.effect.low <= one.effect.value <= one.effect.high:
+            yield Contradiction("evidence: an estimate outside its interval", f"{said}, {one.effect}")
+        yield from _of_withheld(one)
+
+
+def _of_withheld(one: Finding) -> Iterator[Contradiction]:
+    said = f"{one.level_id} against {one.baseline_id}: {one.verdict}, {one.doubted_for}"
+    if one.doubted_for is None:
+        return
+    if not one.verdict.is_open:
+        yield Contradiction("evidence: withheld, and a word is given", said)
+    text = reason_text(one.reason)
+    more = re.search(r"\d+ (more|further) block|blocks are needed|to resolve", text)
+    if more or one.blocks_needed is not None or (one.lack and one.lack.blocks):
+        yield Contradiction("evidence: withheld beside a number of blocks", f"{said}: {text}")
+
+
+def _in_doubt(report: Report) -> Iterator[Contradiction]:
+    """Yield averages that have a word though every one of their cells is in doubt, and advice to run more blocks."""
+    findings = either_way([*report.analysis.verdicts, *report.analysis.every_pair])
+    for one in report.analysis.factors.main_effects:
+        cells = [findings.get(pair) for pair in _cells(report, one.factor, one.level, one.baseline)]
+        if cells and all(each and _is_doubted(each) for each in cells) and not one.verdict.verdict.is_open:
+            yield Contradiction("factors: a word though every cell is in doubt", f"{one.factor} {one.level}")
+    planned = report.analysis.verdicts
+    said = f"{report.values['headline']} {report.advice}"
+    if planned and all(map(_is_doubted, planned)) and re.search(r"\d+ more block|more blocks, or|oo noisy", said):
+        yield Contradiction("headline, advice: more blocks or noise, though all is in doubt", said)
+
+
+def _is_doubted(one: Finding) -> bool:
+    return one.verdict == "undecided" and one.doubted_for is not None

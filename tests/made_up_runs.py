@@ -195,7 +195,85 @@ def made_up(seed):
     run = replace(run, dropped=frozenset({dropped} - {""}), stopped=why_it_stopped(design, done, run.ended))
     if "device" in {factor.name for factor in design.factors} and chance(rng, 0.4):
         run = replace(run, prices=prices_of(rng, design))
+    run = with_mishaps(run, np.random.default_rng([seed, 1]))
     return with_cuts(run, number=3) if chance(rng, 0.03) and design.aa is None else run
+
+
+def with_mishaps(run, rng):
+    """Return the run with what may make or hide a difference: the disk's, the CPU's, or one treatment's own."""
+    for mishap, share in ((late_disk, 0.3), (emulated_cpu, 0.1), (failures_of_one, 0.2), (busy_beside_one, 0.15)):
+        if chance(rng, share):
+            run = mishap(run, rng)
+    return run
+
+
+def late_disk(run, rng):
+    """Return the run on an emulated disk whose answers are late, or early, at times of some treatments alone."""
+    late_us = float(pick(rng, (-3, 0.5, 1, 2, 4, 8, 20, 100)))
+    ids = [one.id for one in run.design.treatments]
+    late = set(some_of(rng, ids) if chance(rng, 0.3) else ids)
+    trials = [
+        replace(one, device=disk_stats(late_us * float(rng.uniform(0.8, 1.2)) if one.treatment in late else 0.2))
+        for one in run.trials
+    ]
+    return replace(run, trials=trials)
+
+
+def disk_stats(late_us):
+    """Return what an emulated disk says of 50,000 writes that took 80 us and so much longer."""
+    late_ns = late_us * 1e3
+    way = {"taken": 0.0, "left": max(0.0, late_ns), "early": max(0.0, -late_ns)}
+    return {
+        "lateness_ns": {"count": 50_000, "mean": late_ns, **dict.fromkeys(("p50", "p99", "p999", "max"), late_ns)},
+        "service_ns": {"write": {"count": 50_000, "mean": 80e3 + late_ns}},
+        **{f"path_{name}_ns": {"mean": mean} for name, mean in way.items()},
+    }
+
+
+def emulated_cpu(run, rng):
+    """Return the run in virtual machines without KVM, of whose time the CPU has a small or a large part."""
+    cpu_us = float(pick(rng, (20, 200, 800, 3000)))
+    trials = [
+        replace(
+            one,
+            observed={**one.observed, "guest": {"accelerator": "tcg", "kernel": "6.1", "cpus": 2}},
+            metrics={
+                **one.metrics,
+                "events_per_second": one.metrics["queries_per_second"],
+                "server_cpu_us_per_query": 0.7 * cpu_us,
+                "client_cpu_us_per_query": 0.3 * cpu_us,
+            },
+            disturbance={**one.disturbance, "in_guest": {"foreign_cpu": 0.0, "cpu_some": 0.0}},
+        )
+        for one in run.trials
+    ]
+    return replace(run, trials=trials)
+
+
+def failures_of_one(run, rng):
+    """Return the run in which one treatment failed in the first attempt at some blocks, most of the times alone."""
+    ids, blocks = [one.id for one in run.design.treatments], sorted({one.block for one in run.trials})
+    struck = set(blocks[: int(rng.integers(2, 9))])
+    whose, others = pick(rng, ids), pick(rng, ids)
+    attempts = {block: max(one.attempt for one in run.trials if one.block == block) for block in struck}
+    failures = [
+        FailedTrial(f"b{block}a{attempt}", block, attempt, whose if chance(rng, 0.8) else others, "the server died")
+        for block, attempt in sorted(attempts.items())
+    ]
+    trials = [replace(one, attempt=one.attempt + 1) if one.block in struck else one for one in run.trials]
+    return replace(run, trials=trials, failures=[*run.failures, *failures])
+
+
+def busy_beside_one(run, rng):
+    """Return the run in which others used the host beside many trials of one treatment."""
+    whose, share = pick(rng, [one.id for one in run.design.treatments]), float(pick(rng, (0.4, 0.8)))
+    trials = [
+        replace(one, disturbance={**one.disturbance, **BEYOND})
+        if one.treatment == whose and chance(rng, share)
+        else one
+        for one in run.trials
+    ]
+    return replace(run, trials=trials)
 
 
 def why_it_stopped(design, done, ended):
@@ -271,7 +349,7 @@ def two_made_up(seed):
                 figures = figures_of(rates[id_] * times * float(np.exp(value)), 1.0, 0.0)
                 trial = a_trial((block, 1, position), id_, figures, read)
                 run.trials.append(replace(trial, disturbance=BEYOND) if chance(rng, busy) else trial)
-        runs.append(replace(run, stopped="blocks"))
+        runs.append(with_mishaps(replace(run, stopped="blocks"), np.random.default_rng([seed, 2 + number])))
     return runs[0], runs[1]
 
 

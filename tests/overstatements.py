@@ -149,7 +149,7 @@ def _in_part(report: Report, part: dict) -> Iterator[Contradiction]:
         if "equivalent" not in words[one]:
             yield Contradiction("advice: as good, though no finding says so", f"{one}: {advice}")
     behind = [pair for pair, one in report.planned.items() if set(pair) & set(pool) and one["verdict"] in DECIDED]
-    if behind and 2 * sum(map(report.mostly_disturbed, behind)) >= len(behind):
+    if behind and all(map(report.mostly_disturbed, behind)):
         yield Contradiction("advice: rests on findings that others disturbed", advice)
     yield from _in_all_alike(report, set(pool), {other for one in pool for other in _beside(report, one)})
 

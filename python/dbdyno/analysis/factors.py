@@ -10,7 +10,7 @@ interaction into words.
 """
 
 import math
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from itertools import combinations
 
@@ -18,9 +18,9 @@ import numpy as np
 
 from dbdyno.analysis.statistics import Floats
 from dbdyno.analysis.verdict.evidence import Rule
-from dbdyno.analysis.verdict.figures import Contrast, Contrasted, MetricFigures
-from dbdyno.analysis.verdict.finding import Finding, Paired, adopt_common_word, either_way, judge
-from dbdyno.analysis.verdict.pairs import not_of_the_drive, obstacle_of
+from dbdyno.analysis.verdict.figures import Contrast, Contrasted, MetricFigures, pairs_of
+from dbdyno.analysis.verdict.finding import Finding, Paired, adopt_common_word, doubt_as_parts, either_way, judge
+from dbdyno.analysis.verdict.pairs import alternatives_of, disturbed_in, obstacle_of
 from dbdyno.model.design import Design, Factor, Treatment
 from dbdyno.model.metrics import Metric
 from dbdyno.model.word import Word
@@ -137,7 +137,18 @@ class _Study:
             self._pair_contrast(name, contrast, contrasted)
             for (name, contrast), contrasted in zip(contrasts.items(), rows, strict=True)
         ]
-        return {finding.level_id: finding for finding in judge(pairs, self.metric, self.design.margin, self.rule)}
+        findings = judge(pairs, self.metric, self.design.margin, self.rule)
+        return {
+            name: doubt_as_parts(finding, self.parts(contrast))
+            for (name, contrast), finding in zip(contrasts.items(), findings, strict=True)
+        }
+
+    def parts(self, contrast: Contrast) -> list[tuple[float, Finding]]:
+        """Return the findings of the pairs that a contrast is made from, with weights; nothing where any has none."""
+        parts = pairs_of(contrast, self.design.treatments)
+        findings = [(part.weight, self.findings.get((part.level, part.baseline))) for part in parts]
+        known = [(weight, finding) for weight, finding in findings if finding]
+        return known if len(known) == len(findings) else []
 
     def _pair_contrast(self, name: str, contrast: Contrast, contrasted: Contrasted) -> Paired:
         pair = Paired(
@@ -147,25 +158,9 @@ class _Study:
             resolution=self.figures.resolution(contrast),
             carry_over=contrasted.carry_over,
             without_carry_over=contrasted.without_carry_over,
-            disturbed=self._disturbed(contrast, contrasted.by_block),
+            disturbed=disturbed_in(self.figures.blocks, contrast, contrasted.by_block),
         )
-        if pair.obstacle:
-            return pair
-        return replace(pair, alternatives=tuple(not_of_the_drive(self.figures, contrast, pair)))
-
-    def _disturbed(self, contrast: Contrast, blocks: Iterable[int]) -> int:
-        trials = self.figures.blocks.trials
-        return sum(any(trials[block][id_].disturbed for id_ in contrast) for block in blocks)
-
-    def cells(self, factor: Factor, level: str) -> list[Finding]:
-        """Return the findings that a main effect is the mean of; nothing where any pair has none."""
-        by_levels = {tuple(sorted(treatment.levels.items())): treatment.id for treatment in self.design.treatments}
-        above = [treatment for treatment in self.design.treatments if treatment.levels[factor.name] == level]
-        findings = []
-        for treatment in above:
-            below = by_levels.get(tuple(sorted({**treatment.levels, factor.name: self.baseline(factor)}.items())), "")
-            findings.append(self.findings.get((treatment.id, below)))
-        return [finding for finding in findings if finding] if all(findings) else []
+        return pair if pair.obstacle else replace(pair, alternatives=alternatives_of(self.figures, contrast, pair))
 
     def baseline(self, factor: Factor) -> str:
         levels = next(treatment.levels for treatment in self.design.treatments if treatment.id == self.design.baseline)
@@ -217,9 +212,8 @@ def _main_effects(
 ) -> list[MainEffect]:
     keys = {f"{factor.name}={level}": (factor, level) for factor in of_interest for level in study.others(factor)}
     treatments = study.design.treatments
-    findings = study.judge_contrasts(
-        {key: effect_of(treatments, f.name, level, study.baseline(f)) for key, (f, level) in keys.items()}
-    )
+    contrasts = {key: effect_of(treatments, f.name, level, study.baseline(f)) for key, (f, level) in keys.items()}
+    findings = study.judge_contrasts(contrasts)
     names = [factor.name for factor in factors]
     return [
         MainEffect(
@@ -228,7 +222,7 @@ def _main_effects(
             baseline=study.baseline(factor),
             averaged_over=tuple(name for name in names if name != factor.name),
             depends_on=tuple(name for name in names if _depends(interactions, factor.name, level, name)),
-            verdict=adopt_common_word(findings[key], study.cells(factor, level)),
+            verdict=adopt_common_word(findings[key], [part for _, part in study.parts(contrasts[key])]),
         )
         for key, (factor, level) in keys.items()
     ]

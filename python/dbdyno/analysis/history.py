@@ -19,25 +19,29 @@ name a change, as far as a night's noise is like these models of it.
 
 Runs are not randomised in time: what the host did counts as well. Two runs in a row that nothing distinguishes, in
 settings, versions and what was read back, are an A/A pair. What moves between these is the host's doing, and a change
-found there says so; the spread of such pairs is shown beside that of all runs.
+found there says so; the spread of such pairs is shown beside that of all runs. A change that an emulated disk's
+lateness or an emulated CPU may account for gets no word: the functions that say so of two runs are asked about all runs
+on either side of it.
 """
 
 import math
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from itertools import pairwise
+from operator import attrgetter
 
 import numpy as np
 
 from dbdyno.analysis.blocks import RefusedError, usable_blocks
 from dbdyno.analysis.fleet import block_levels
+from dbdyno.analysis.lateness import Causes, EmulatedCpu, LateDisk, Side, not_of_the_drive, that_explains
 from dbdyno.analysis.scipy_special import special
 from dbdyno.analysis.statistics import Estimate, Floats, log_margin, long_run_variance, relative, robust_sd
 from dbdyno.analysis.two_runs import check_comparable, control_among, distinctions, matched_treatments
 from dbdyno.model.design import ALPHA, Treatment
 from dbdyno.model.metrics import Metric, metric_of
 from dbdyno.model.word import Word
-from dbdyno.store.records import Run
+from dbdyno.store.records import Run, Trial
 
 MIN_RUNS = 11  # fewer have no spread to hold a change against
 BEFORE_MIN = 8  # runs before a change
@@ -116,6 +120,8 @@ class Point:
     value: float
     error: float  # NaN of one block
     logs: tuple[float, ...]  # ln(metric) of each block, or of its ratio
+    trials: tuple[Trial, ...] = ()  # the treatment's, of these blocks
+    of_control: tuple[Trial, ...] = ()
 
     @property
     def blocks(self) -> int:
@@ -134,6 +140,8 @@ class ChangeInTime:
     word: Word  # equivalent: it is a change, and within the margin
     p: float
     distinctions: tuple[str, ...]  # what is known to differ between the two runs beside it; none: the host
+    measured: Word  # what the figures by themselves say
+    withheld_for: LateDisk | EmulatedCpu | None = None  # why that is not the word
 
 
 @dataclass(frozen=True)
@@ -225,9 +233,8 @@ def _course(  # noqa: PLR0913, PLR0917  (what a course is made from)
 ) -> Course:
     points = []
     for place, (run, of_run) in enumerate(zip(runs, counterparts, strict=True)):
-        if label in of_run and (logs := _logs(run, of_run[label], of_run[control] if control else None)):
-            error = float(np.std(logs, ddof=1)) / math.sqrt(len(logs)) if len(logs) > 1 else math.nan
-            points.append(Point(place, float(np.mean(logs)), error, tuple(logs)))
+        if label in of_run and (point := _point(place, run, of_run[label], of_run[control] if control else None)):
+            points.append(point)
     values = np.array([point.value for point in points])
     errors = [point.error for point in points if math.isfinite(point.error)]
     inside = math.sqrt(float(np.mean(np.square(errors)))) if errors else 0.0
@@ -244,7 +251,14 @@ def _course(  # noqa: PLR0913, PLR0917  (what a course is made from)
         same.append(what)
         of_pairs += [] if what else [other.value - one.value]
     changes = [
-        _changed(shift, parts[place], parts[place + 1], points, same, sd, freedom, metric, margin)
+        _withhold_word(
+            _changed(shift, parts[place], parts[place + 1], points, same, sd, freedom, metric, margin),
+            not_of_the_drive(
+                _sides(label, points[ends[place] : ends[place + 1]], points[ends[place + 1] : ends[place + 2]]),
+                metric,
+                margin,
+            ),
+        )
         for place, shift in enumerate(found)
     ]
     return Course(
@@ -261,13 +275,33 @@ def _course(  # noqa: PLR0913, PLR0917  (what a course is made from)
     )
 
 
-def _logs(run: Run, treatment: Treatment, control: Treatment | None) -> list[float]:
+def _point(place: int, run: Run, treatment: Treatment, control: Treatment | None) -> Point | None:
+    """Return a treatment in one run; None where no block has a figure."""
     blocks = usable_blocks(run)
     levels = block_levels(blocks, [treatment.id], run.design.metric)
-    if control is None:
-        return list(levels.values())
-    of_control = block_levels(blocks, [control.id], run.design.metric)
-    return [value - of_control[block] for block, value in levels.items() if block in of_control]
+    of_control = block_levels(blocks, [control.id], run.design.metric) if control else dict.fromkeys(levels, 0.0)
+    at = [block for block in levels if block in of_control]
+    logs = [levels[block] - of_control[block] for block in at]
+    if not logs:
+        return None
+    error = float(np.std(logs, ddof=1)) / math.sqrt(len(logs)) if len(logs) > 1 else math.nan
+    trials, trials_of_control = (
+        tuple(blocks.trials[block][each.id] for block in at) if each else () for each in (treatment, control)
+    )
+    return Point(place, float(np.mean(logs)), error, tuple(logs), trials, trials_of_control)
+
+
+def _sides(label: str, before: Sequence[Point], after: Sequence[Point]) -> list[Side]:
+    """Return what a change contrasts: a treatment before and after, and its control, which no change touched."""
+    sides = []
+    for name, sign, points in (("before", -1.0, before), ("after", 1.0, after)):
+        trials, of_control = (
+            [trial for point in points for trial in trials_of(point)]
+            for trials_of in (attrgetter("trials"), attrgetter("of_control"))
+        )
+        sides.append(Side(f"{label} ({name})", sign, trials))
+        sides += [Side(f"control ({name})", -sign, of_control, "control")] if of_control else []
+    return sides
 
 
 def _cut(values: Floats) -> Floats:
@@ -303,7 +337,17 @@ def _changed(  # noqa: PLR0913, PLR0917  (as above)
         word=Word.EQUIVALENT if inside else better,
         p=shift.p,
         distinctions=same[shift.place - 1],
+        measured=Word.EQUIVALENT if inside else better,
     )
+
+
+def _withhold_word(change: ChangeInTime, causes: Causes) -> ChangeInTime:
+    """Return the change without its word and its interval where something else than a change may account for it."""
+    cause = that_explains(causes, change.effect, change.word)
+    if cause is None:
+        return change
+    effect = replace(change.effect, low=-math.inf, high=math.inf)
+    return replace(change, word=Word.UNDECIDED, effect=effect, withheld_for=cause)
 
 
 def _level(values: Floats, sd: float, freedom: int) -> Estimate:

@@ -11,7 +11,13 @@ be better without that is not known, but bounded from above, twice:
 
 The smaller of the two is the *share*, s. Where each of two treatments may be faster by anything from nothing to
 -ln(1 - s), a comparison's log ratio may be off by as much, in either direction: what both have in common need not
-cancel out, as one may wait for the disk and the other for something else.
+cancel out, as one may wait for the disk and the other for something else. So in a contrast of several treatments their
+shares add up, each with its weight.
+
+But one treatment that is measured twice, as a control of two runs is, sends the same statements to the same server, and
+waits for the same part f of what is late. What its own change may be off by is f times the difference of both shares,
+with f between 0 and 1: where the disk was as late before as after, nothing. So a control costs a comparison against it
+no more than the lateness that changed between the runs.
 """
 
 import math
@@ -22,9 +28,10 @@ from typing import Any
 import numpy as np
 
 from dbdyno.analysis.load_checks import shows_capacity
-from dbdyno.analysis.statistics import Floats, log_margin
+from dbdyno.analysis.statistics import Estimate, Floats, log_margin
 from dbdyno.model.disks import disks_of
 from dbdyno.model.metrics import PERCENTILES, Metric, or_zero, part_of, value_of
+from dbdyno.model.word import Word
 from dbdyno.store.records import Trial
 
 SHARE_MAX = 0.99  # a figure is no less than a hundredth of itself, whatever is taken out of it
@@ -197,6 +204,7 @@ class Side:
     label: str
     weight: float
     trials: Sequence[Trial]  # one of each block of the contrast, in order; of two runs, all of its run
+    unchanged: str = ""  # a name that it shares with its other measurement, where no change touched the treatment
 
 
 def ratios_without_lateness(d: Floats, sides: Sequence[Side], metric: Metric) -> tuple[Floats, Floats]:
@@ -226,12 +234,23 @@ def lateness_share(sides: Sequence[Side], metric: Metric) -> float | None:
     """
     if all(lateness(side.trials, metric) is None for side in sides):
         return None
-    return _reach(_gains_in_time(sides, metric))
+    return _reach(sides, _gains_in_time(sides, metric))
 
 
-def _reach(gains: Sequence[Floats]) -> float:
-    """Return by how much a ratio may be off, mean over the trials of each side: .3 for 30 %."""
-    ends = (math.fsum(float(np.mean(np.maximum(0.0, sign * gain))) for gain in gains) for sign in (1, -1))
+def _reach(sides: Sequence[Side], gains: Sequence[Floats]) -> float:
+    """Return by how much a ratio may be off, mean over the trials of each side: .3 for 30 %.
+
+    Of a treatment that no change touched it is the difference of its two measurements.
+    """
+    ends = []
+    for sign in (1.0, -1.0):
+        alone, shared = 0.0, dict[str, float]()
+        for gain, side in zip(gains, sides, strict=True):
+            if side.unchanged:
+                shared[side.unchanged] = shared.get(side.unchanged, 0.0) + sign * float(np.mean(gain))
+            else:
+                alone += float(np.mean(np.maximum(0.0, sign * gain)))
+        ends.append(alone + math.fsum(max(0.0, gain) for gain in shared.values()))
     return math.expm1(max(ends))
 
 
@@ -244,7 +263,7 @@ def late_disk(sides: Sequence[Side], metric: Metric, margin: float) -> LateDisk 
     if reach is None or math.log1p(reach) <= log_margin(margin):
         return None
     known = [(side.label, found) for side in sides if (found := lateness(side.trials, metric))]
-    label, worst = max(known, key=lambda side: abs(side[1].share))
+    label, worst = max(known, key=lambda found: abs(found[1].share))
     return LateDisk(label, worst.late_us, worst.request_us, worst.share, reach)
 
 
@@ -311,9 +330,31 @@ def emulated_cpu(sides: Sequence[Side], metric: Metric, margin: float) -> Emulat
     """
     if not all(side.trials for side in sides):
         return None
-    reach = _reach(_gains_of_cpu(sides, metric))
+    reach = _reach(sides, _gains_of_cpu(sides, metric))
     if math.log1p(reach) <= log_margin(margin):
         return None
     shares = [(float(np.mean([cpu_share(trial, metric) for trial in side.trials])), side.label) for side in sides]
     share, label = max(shares)
     return EmulatedCpu(label, share, reach)
+
+
+def not_of_the_drive(sides: Sequence[Side], metric: Metric, margin: float) -> list[LateDisk | EmulatedCpu]:
+    """Return what else than the drive may account for more than the margin of a contrast, what reaches farther first.
+
+    Whatever compares treatments asks here: pairs, means, rankings, two runs, and runs through time.
+    """
+    causes = late_disk(sides, metric, margin), emulated_cpu(sides, metric, margin)
+    return sorted((cause for cause in causes if cause), key=lambda cause: -cause.reach)
+
+
+Causes = Sequence[LateDisk | EmulatedCpu]
+
+
+def that_explains(causes: Causes, effect: Estimate, word: Word) -> LateDisk | EmulatedCpu | None:
+    """Return the first cause whose reach leads from an interval to 0, or beyond the margin where both are alike.
+
+    This is asked where no blocks are shared, of two runs and of runs through time, for an effect's interval as a
+    relative difference.
+    """
+    nearest = max(math.log1p(effect.low), -math.log1p(effect.high)) if word.is_different else 0.0
+    return next((cause for cause in causes if math.log1p(cause.reach) >= nearest), None)

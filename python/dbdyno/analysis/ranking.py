@@ -29,11 +29,12 @@ from dbdyno.analysis.verdict.finding import (
     OtherRatios,
     Paired,
     adopt_common_word,
+    doubt_as_parts,
     either_way,
     judge,
 )
-from dbdyno.analysis.verdict.pairs import compared, in_name_only, not_of_the_drive, obstacle, pairs_not_planned
-from dbdyno.analysis.verdict.reasons import CarryOver, Cause, Reason
+from dbdyno.analysis.verdict.pairs import alternatives_of, compared, in_name_only, obstacle, pairs_not_planned
+from dbdyno.analysis.verdict.reasons import CarryOver, Cause, Reason, UnequalFailures
 from dbdyno.model.design import ALPHA, Comparison, Design, Treatment
 from dbdyno.model.metrics import METRICS, Metric, metric_of
 from dbdyno.store.records import Run
@@ -178,10 +179,11 @@ def ranking_of_run(
 
     ``findings`` are those of every two treatments: what they say of two stacks in every test holds for the mean.
     """
-    tests = _tests(MetricFigures(run, blocks, run.design.metric), "")
+    figures = MetricFigures(run, blocks, run.design.metric)
+    tests = _tests(figures, "")
     if len(tests) < 2 or len(_complete(tests)) < MIN_STACKS:  # noqa: PLR2004 - several
         return None
-    return _ranking(tests, metric_of(run.design), rule, None, findings)
+    return _ranking(tests, metric_of(run.design), rule, None, {id(figures): findings})
 
 
 def rank_runs(named: Sequence[tuple[str, Run]], baseline: str | None = None) -> Ranking:
@@ -204,7 +206,7 @@ def rank_runs(named: Sequence[tuple[str, Run]], baseline: str | None = None) -> 
     if baseline is not None and baseline not in common:
         raise RefusedError("no such baseline", baseline=baseline, known=common)
     about, runs = METRICS[next(iter(metrics))], [run for _, run in named]
-    of_treatments = _findings_of_run(named_figures[0][1], about) if len(runs) == 1 else ()
+    of_treatments = {id(figures): _findings_of_run(figures, about) for _, figures in named_figures}
     return _ranking(tests, about, _common_rule(runs), baseline, of_treatments)
 
 
@@ -283,19 +285,26 @@ def _ranking(
     about: Metric,
     rule: Callable[[int], Rule],
     baseline: str | None,
-    of_treatments: Sequence[Finding] = (),
+    of_treatments: Mapping[int, Sequence[Finding]],
 ) -> Ranking:
+    """Return the stacks in order; ``of_treatments`` are the findings of every two treatments, by the figures' id.
+
+    What is in doubt in every test is in doubt on average. What is found in every test holds on average, too, but only
+    for tests of one run: the error of several runs adds up.
+    """
     stacks = _complete(tests)
     reference = baseline or (tests[0].baseline if tests[0].baseline in stacks else stacks[0])
     ordered = [reference, *(stack for stack in stacks if stack != reference)]
     overall = _findings(tests, list(combinations(ordered, 2)), about, rule)
-    by_ids = either_way(of_treatments)
-    parts = (
-        [by_ids.get((test.ids[finding.level], test.ids[finding.baseline])) for test in tests] for finding in overall
-    )
+    by_ids_of = {run_id: either_way(found) for run_id, found in of_treatments.items()}
+    by_ids = next(iter(by_ids_of.values())) if len(by_ids_of) == 1 else {}
     findings = [
-        adopt_common_word(finding, [part for part in of_tests if part]) if all(of_tests) else finding
-        for finding, of_tests in zip(overall, parts, strict=True)
+        _as_in_tests(
+            finding,
+            [by_ids_of[id(test.figures)].get((test.ids[finding.level], test.ids[finding.baseline])) for test in tests],
+            is_one_family=bool(by_ids),
+        )
+        for finding in overall
     ]
     tied = ties(findings, stacks, more_is_better=about.more_is_better)
     scores = _scores(findings, reference, len(_shared_places(tests, reference)))
@@ -330,6 +339,15 @@ def _ranking(
     )
 
 
+def _as_in_tests(finding: Finding, found: Sequence[Finding | None], *, is_one_family: bool) -> Finding:
+    """Return the finding on two stacks with what is ``found`` of them in every test; as it is where any has nothing."""
+    parts = [part for part in found if part]
+    if len(parts) < len(found):
+        return finding
+    doubted = doubt_as_parts(finding, [(1 / len(parts), part) for part in parts])
+    return adopt_common_word(doubted, parts) if is_one_family else doubted
+
+
 def _findings_of_pairs(
     test: _Test, pairs: Sequence[tuple[str, str]], of_treatments: Mapping[tuple[str, str], Finding]
 ) -> list[Finding]:
@@ -362,7 +380,10 @@ class _Part:
     measured: dict[int, float]
     without_carry_over: dict[int, float] | None
     carry_over: CarryOver | None
-    not_of_the_drive: tuple[tuple[Cause, dict[int, float]], ...]  # the lowest and the highest for each cause
+    alternatives: tuple[
+        tuple[Cause, dict[int, float], list[float]], ...
+    ]  # the lowest, then the highest, for each cause;
+    # by place, and of blocks that may be missing
 
 
 def _contrast_parts(tests: Sequence[_Test], pairs: Sequence[tuple[str, str]], weight: float) -> list[_Part]:
@@ -389,8 +410,9 @@ def _contrast_parts(tests: Sequence[_Test], pairs: Sequence[tuple[str, str]], we
                 None if without is None else dict(zip(at, without.tolist(), strict=True)),
                 contrasted.carry_over,
                 tuple(
-                    (other.cause, dict(zip(at, other.d.tolist(), strict=True)))
-                    for other in not_of_the_drive(figures, contrast, paired)
+                    (other.cause, dict(zip(at, other.d.tolist(), strict=False)), other.d[len(at) :].tolist())
+                    for other in alternatives_of(figures, contrast, paired)
+                    if isinstance(other, OtherRatios)
                 ),
             )
         )
@@ -413,21 +435,29 @@ def _pair_of_stacks(pair: tuple[str, str], parts: Sequence[_Part]) -> Paired:
         without_carry_over=np.array([math.fsum(values[place] for values in without) for place in places])
         if is_asked and places
         else None,
-        alternatives=tuple(_not_of_the_drives(parts, places)),
+        alternatives=tuple(_alternatives(parts, places)),
     )
 
 
-def _not_of_the_drives(parts: Sequence[_Part], places: Sequence[int]) -> Iterator[OtherRatios]:
-    """Yield what all runs add up to without what was not the drive's: of each cause the lowest, then the highest."""
-    for kind in (LateDisk, EmulatedCpu):
-        of_parts = [[each for each in part.not_of_the_drive if isinstance(each[0], kind)] for part in parts]
-        causes = [cause for of_part in of_parts for cause, _ in of_part]
-        for end in range(2) if causes else ():
-            values = [
-                of_part[end][1] if of_part else part.measured for part, of_part in zip(parts, of_parts, strict=True)
+def _alternatives(parts: Sequence[_Part], places: Sequence[int]) -> Iterator[OtherRatios]:
+    """Yield what all runs add up to otherwise than measured: for each kind of cause the lowest, then the highest.
+
+    In a block that may be missing of some runs the others add their middle.
+    """
+    for kind in (UnequalFailures, LateDisk, EmulatedCpu):
+        of_parts = [[each for each in part.alternatives if isinstance(each[0], kind)] for part in parts]
+        causes = [of_part[0][0] for of_part in of_parts if of_part]
+        for end in range(2) if causes and places else ():
+            ends = [of_part[end] if of_part else None for of_part in of_parts]
+            values = [each[1] if each else part.measured for part, each in zip(parts, ends, strict=True)]
+            missing = [each[2] if each else [] for each in ends]
+            middles = [float(np.median(list(part.measured.values()))) for part in parts]
+            added = [
+                math.fsum(row[at] if at < len(row) else middle for row, middle in zip(missing, middles, strict=True))
+                for at in range(max(map(len, missing)))
             ]
-            d = np.array([math.fsum(value[place] for value in values) for place in places])
-            yield OtherRatios(d, causes[0])
+            d = [math.fsum(value[place] for value in values) for place in places]
+            yield OtherRatios(np.array([*d, *added]), causes[0])
 
 
 def _scores(findings: Sequence[Finding], reference: str, blocks: int) -> dict[str, Estimate]:

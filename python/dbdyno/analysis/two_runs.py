@@ -8,8 +8,8 @@ of each run is compared instead, and a change of the host that touches both alik
 Whether a word may be said at all is one rule (``_withhold_words``). Treatments that nothing distinguishes between the
 runs are controls, unless one was named. Where that are all of them, there is no change to judge: what moved is the
 host. Where a control is not shown to be as before, what the others did is of host and change together. And where others
-used the host beside half of the trials of a run or more, nothing is decided. Nor is what an emulated disk that
-answered late, or an emulated CPU, may account for.
+used the host beside half of the trials of a run or more, nothing is decided. Nor is what may be made by failures in one
+of the runs, by an emulated disk that answered late, or by an emulated CPU.
 """
 
 import math
@@ -19,17 +19,17 @@ from typing import Any
 
 import numpy as np
 
-from dbdyno.analysis import lateness
 from dbdyno.analysis.blocks import RefusedError, UsableBlocks, usable_blocks
 from dbdyno.analysis.client_hosts import limiting_hosts
 from dbdyno.analysis.fleet import block_levels
-from dbdyno.analysis.lateness import EmulatedCpu, LateDisk, emulated_cpu, late_disk
+from dbdyno.analysis.lateness import EmulatedCpu, LateDisk, Side, not_of_the_drive, that_explains
 from dbdyno.analysis.over_time import drift_of
 from dbdyno.analysis.server_defaults import ServerDefaults, defaults_of_two_runs
 from dbdyno.analysis.statistics import Estimate, Floats, holm, log_margin, two_means_p_beyond
 from dbdyno.analysis.unpaired import differences, smallest_p, unpaired_family
 from dbdyno.analysis.verdict.evidence import (
     FINE_ENOUGH,
+    Evidence,
     Relation,
     Resolution,
     combined,
@@ -44,11 +44,13 @@ from dbdyno.analysis.verdict.reasons import (
     Obstacle,
     Reason,
     TooFew,
+    UnequalFailures,
     WhichRun,
     ZeroFigures,
     first,
     reason_of,
 )
+from dbdyno.analysis.verdict.unequal import SpoiledAttempts, StruckBetweenRuns, spoiled_attempts
 from dbdyno.model.design import Treatment
 from dbdyno.model.metrics import Metric, metric_of
 from dbdyno.model.word import Word
@@ -199,7 +201,7 @@ class Interference:
     trials: int
 
 
-Withheld = NothingChanged | HostShift | Interference | LateDisk | EmulatedCpu
+Withheld = NothingChanged | HostShift | Interference | UnequalFailures | LateDisk | EmulatedCpu
 
 
 @dataclass(frozen=True)
@@ -260,6 +262,7 @@ class _TwoSamples:
     obstacle: Obstacle | None = None
     resolution: Resolution = FINE_ENOUGH
     not_of_the_drive: tuple[LateDisk | EmulatedCpu, ...] = ()  # what may account for more than the margin
+    struck: StruckBetweenRuns | None = None
 
 
 @dataclass(frozen=True)
@@ -270,11 +273,12 @@ class _Side:
     blocks: UsableBlocks
     name: WhichRun
     resolutions: dict[str, Resolution]  # by treatment
+    spoiled: SpoiledAttempts
 
     @classmethod
     def of(cls, run: Run, name: WhichRun) -> "_Side":
         blocks, about = usable_blocks(run), metric_of(run.design)
-        return cls(run, blocks, name, resolutions(blocks, about.name, about.unit))
+        return cls(run, blocks, name, resolutions(blocks, about.name, about.unit), spoiled_attempts(run, blocks))
 
     def levels(self, treatments: Sequence[Treatment]) -> dict[int, float]:
         """Block -> mean ln(metric) of treatments, where all of them have a figure."""
@@ -403,7 +407,7 @@ def _group(
 ) -> _TwoSamples:
     """Return the figures of a treatment, or of several as their geometric mean, or as ratios to controls by block.
 
-    Without a ``margin`` it is not asked what is not the drive's: of the host that belongs to its shift.
+    Without a ``margin`` it is not asked what else may have made it: of the host that belongs to its shift.
     """
     logs, means = [], []
     for at, side in enumerate(sides):
@@ -416,24 +420,50 @@ def _group(
     before, after = (" + ".join(dict.fromkeys(pair[at].label for pair in pairs)) for at in (0, 1))
     coarse = _resolution(sides, pairs, against)
     causes = _not_of_the_drive(sides, pairs, against, margin)
-    return _TwoSamples(before, after, logs[0], logs[1], (means[0], means[1]), first(obstacles), coarse, causes)
+    struck = _struck(sides, pairs, against) if math.isfinite(margin) else None
+    return _TwoSamples(before, after, logs[0], logs[1], (means[0], means[1]), first(obstacles), coarse, causes, struck)
 
 
 def _not_of_the_drive(
     sides: tuple[_Side, _Side], pairs: Sequence[Pair], against: Sequence[Pair], margin: float
 ) -> tuple[LateDisk | EmulatedCpu, ...]:
-    """Return what may account for more than the margin: an emulated disk's lateness, an emulated CPU's work."""
+    """Return what may account for more than the margin; a control is the same treatment before and after."""
     parts = [
-        lateness.Side(f"{pair[at].label} ({side.name})", sign * (2 * at - 1) / len(group), side.blocks.of(pair[at].id))
+        Side(
+            f"{pair[at].label} ({side.name})",
+            sign * (2 * at - 1) / len(group),
+            side.blocks.of(pair[at].id),
+            pair[1].id if group is against else "",
+        )
         for group, sign in ((pairs, 1), (against, -1))
         for pair in group
         for at, side in enumerate(sides)
     ]
     if not all(part.trials for part in parts):
         return ()
-    metric = metric_of(sides[1].run.design)
-    causes = late_disk(parts, metric, margin), emulated_cpu(parts, metric, margin)
-    return tuple(cause for cause in causes if cause)
+    return tuple(not_of_the_drive(parts, metric_of(sides[1].run.design), margin))
+
+
+def _struck(sides: tuple[_Side, _Side], pairs: Sequence[Pair], against: Sequence[Pair]) -> StruckBetweenRuns:
+    """Return which attempts were left out for either side of a contrast alone; what was kept has a rule of its own."""
+    level = [{pair[at].id: 1 / len(pairs) for pair in pairs} for at in (0, 1)]
+    control = [{pair[at].id: 1 / len(against) for pair in against} for at in (0, 1)]
+    left_out = [
+        (
+            side.spoiled.favouring(_difference(level[at], control[at])).left_out,
+            side.spoiled.favouring(_difference(control[at], level[at])).left_out,
+        )
+        for at, side in enumerate(sides)
+    ]
+    labels = [f"{' + '.join(pair[at].label for pair in pairs)} ({side.name})" for at, side in enumerate(sides)]
+    attempts = [len(side.blocks.trials) + len(side.blocks.void) for side in sides]
+    return StruckBetweenRuns(
+        (labels[0], labels[1]), left_out[0], left_out[1], (attempts[0], attempts[1]), has_control=bool(against)
+    )
+
+
+def _difference(above: Mapping[str, float], below: Mapping[str, float]) -> dict[str, float]:
+    return {id_: above.get(id_, 0.0) - below.get(id_, 0.0) for id_ in {**above, **below}}
 
 
 def _resolution(sides: tuple[_Side, _Side], *means: Sequence[Pair]) -> Resolution:
@@ -443,21 +473,35 @@ def _resolution(sides: tuple[_Side, _Side], *means: Sequence[Pair]) -> Resolutio
 
 def _changes(groups: Sequence[_TwoSamples], primary: Metric, margin: float) -> list[Change]:
     """Judge groups that are one family."""
-    judged = iter(_judge_groups([group for group in groups if not group.obstacle], primary, margin))
-    return [
-        _without_figures(group, group.obstacle)
-        if group.obstacle
-        else _withhold_words([change := next(judged)], _explained_by(group, change))[0]
-        for group in groups
-    ]
+    usable = [group for group in groups if not group.obstacle]
+    changes = list(_judge_groups(usable, primary, margin))
+    judged = iter(
+        _withhold_words([change], _explained_by(usable, place, change, margin))[0]
+        for place, change in enumerate(changes)
+    )
+    return [_without_figures(group, group.obstacle) if group.obstacle else next(judged) for group in groups]
 
 
-def _explained_by(group: _TwoSamples, change: Change) -> Withheld | None:
-    """Return the first cause whose reach leads from the interval to 0, or beyond the margin where both are alike."""
-    nearest = 0.0
-    if change.verdict.is_different:
-        nearest = max(math.log1p(change.effect.low), -math.log1p(change.effect.high))
-    return next((cause for cause in group.not_of_the_drive if math.log1p(cause.reach) >= nearest), None)
+def _explained_by(groups: Sequence[_TwoSamples], place: int, change: Change, margin: float) -> Withheld | None:
+    """Return what else than the change may have made the word on one of a family."""
+    group = groups[place]
+    if change.verdict.is_open:
+        return None
+    if group.struck and (cause := group.struck.cause):
+        word = _words(groups, margin)[place]
+        for x, y in group.struck.samples(group.x, group.y):
+            if _words([*groups[:place], replace(group, x=x, y=y), *groups[place + 1 :]], margin)[place] != word:
+                return cause
+    return that_explains(group.not_of_the_drive, change.effect, change.verdict)
+
+
+def _words(groups: Sequence[_TwoSamples], margin: float) -> list[Relation]:
+    return [Relation(word) for word in relations(_family(groups, margin), margin)]
+
+
+def _family(groups: Sequence[_TwoSamples], margin: float) -> Evidence:
+    units = [group.resolution.log_width for group in groups]
+    return unpaired_family([(group.x, group.y) for group in groups], margin, units)
 
 
 def _without_figures(group: _TwoSamples, reason: Reason | Obstacle) -> Change:
@@ -475,8 +519,7 @@ def _without_figures(group: _TwoSamples, reason: Reason | Obstacle) -> Change:
 def _judge_groups(groups: Sequence[_TwoSamples], primary: Metric, margin: float) -> Iterator[Change]:
     if not groups:
         return
-    units = [group.resolution.log_width for group in groups]
-    family = unpaired_family([(group.x, group.y) for group in groups], margin, units)
+    family = _family(groups, margin)
     words, p, p_equivalence = relations(family, margin), holm(family.p), holm(family.p_equivalence)
     for i, group in enumerate(groups):
         x, y = group.x, group.y

@@ -9,7 +9,7 @@ from dbdyno.analysis.lateness import EmulatedCpu, LateDisk
 from dbdyno.analysis.over_time import is_clear
 from dbdyno.analysis.safety import lost_in_both
 from dbdyno.analysis.two_runs import Change, Compared, HostShift, Interference, NothingChanged
-from dbdyno.analysis.verdict.reasons import Reason
+from dbdyno.analysis.verdict.reasons import Reason, UnequalFailures
 from dbdyno.model.design import ALPHA, Treatment
 from dbdyno.model.printable import short
 from dbdyno.model.word import Word
@@ -108,6 +108,7 @@ _CODES = {
     NothingChanged: "NOTHING_CHANGED",
     HostShift: "HOST_SHIFT",
     Interference: "INTERFERENCE",
+    UnequalFailures: "UNEQUAL_FAILURES",
     LateDisk: "LATE_DISK",
     EmulatedCpu: "EMULATED_CPU",
 }
@@ -198,7 +199,7 @@ def _why_withheld(change: Change) -> str:
             return f"as measured it is {_measured_word(change)}, but the host may have changed: see the control"
         case Interference() as met:
             return f"as measured it is {_measured_word(change)}, but {_met(met)}"
-        case LateDisk() | EmulatedCpu() as cause:
+        case UnequalFailures() | LateDisk() | EmulatedCpu() as cause:
             return f"as measured it is {_measured_word(change)}, but {cause_text(cause)}"
         case None:
             return reason_text(change.reason)

@@ -10,6 +10,7 @@ from dbdyno.model.word import Word
 from dbdyno.model.wording import count, listed, margin_text, number, percent, percent_range
 from dbdyno.report.charts import history as chart
 from dbdyno.report.document import Block, Document, Paragraph, Section, Table, bullets
+from dbdyno.report.reasons import cause_text
 from dbdyno.report.source import effect_values
 
 _HOST = "nothing that dbdyno knows of differs between these two runs: the host changed, or what dbdyno does not record"
@@ -78,7 +79,8 @@ def _brief(history: RunHistory, change: ChangeInTime) -> str:
     size = percent(abs(change.effect.value), sign=False)
     word = {Word.FASTER: f"{size} faster", Word.SLOWER: f"{size} slower"}.get(change.word, f"moved by {size}")
     within = f", within {margin_text(history.margin)}" if change.word is Word.EQUIVALENT else ""
-    return f"{word} since {history.names[change.after]}{within}"
+    doubt = ", which is undecided" if change.withheld_for else ""
+    return f"{word} since {history.names[change.after]}{within}{doubt}"
 
 
 def _sentence(history: RunHistory, course: Course, change: ChangeInTime) -> str:
@@ -91,7 +93,10 @@ def _sentence(history: RunHistory, course: Course, change: ChangeInTime) -> str:
         if change.distinctions
         else f"{_HOST[0].upper()}{_HOST[1:]}."
     )
-    return f"{course.label}: {change.word}, {words} (95 % interval {interval}) {between}, {named}. {what}"
+    measured = (
+        f"As measured it is {change.measured}, but {cause_text(change.withheld_for)}. " if change.withheld_for else ""
+    )
+    return f"{course.label}: {change.word}, {words} (95 % interval {interval}) {between}, {named}. {measured}{what}"
 
 
 def _table(history: RunHistory) -> Table:
@@ -152,7 +157,9 @@ def _values(history: RunHistory, late: dict[str, list[ChangeInTime]], since: int
                 "baseline": "before",
                 "verdict": change.word,
                 **effect_values(change.effect),
-                "reason": f"named with {names[change.found]}",
+                "reason": cause_text(change.withheld_for)
+                if change.withheld_for
+                else f"named with {names[change.found]}",
                 "treatment": course.label,
                 "last_before": names[change.before],
                 "first_after": names[change.after],

@@ -177,7 +177,8 @@ def reason_text(reason: Reason | Obstacle) -> str:
     coarse = "" if reason.code is Code.TOO_COARSE else resolution_text(reason.resolution, reason.margin)
     text = _TEXTS[reason.code](reason)
     if reason.hidden_by is not None:
-        text = f"{text}: {cause_text(reason.hidden_by)}, so more blocks would not help"
+        help_of_blocks = "may" if reason.blocks_may_help else "would"
+        text = f"{text}: {cause_text(reason.hidden_by)}, so more blocks {help_of_blocks} not help"
     elif reason.code in _OPEN:
         text = _then(reason, text)
     return f"{text}; {coarse}" if coarse else text

@@ -16,6 +16,7 @@ from dbdyno.model.word import Word
 from dbdyno.model.wording import TWICE, capital, count, listed, margin_text, percent, percent_range, uncapital
 from dbdyno.report.reasons import totals_text
 from dbdyno.report.sentences import LISTED_MAX, Versus, by_interest
+from dbdyno.report.why import lack_text
 
 # Where a curve turns, in words: its knee with its interval, or that the range measured has none.
 
@@ -154,6 +155,11 @@ def _contradictions(analysis: Analysis) -> Iterator[str]:
         yield f"{count(left, 'more metric')} like that {'differs' if left == 1 else 'differ'} (exploratory)."
 
 
+def doubts_of_same(analysis: Analysis) -> str:
+    """Return what may account for what an A/A run shows, so that no number of blocks can be named; else nothing."""
+    return next((lack_text(verdict.lack) for verdict in analysis.verdicts if verdict.doubted_for and verdict.lack), "")
+
+
 def noise_floor_sentence(analysis: Analysis, floor: NoiseFloor) -> str:
     """Return whether an A/A run found what is not there, and what its host can show."""
     word = analysis.verdicts[0].verdict if analysis.verdicts else Word.NOT_COMPARABLE
@@ -165,6 +171,8 @@ def noise_floor_sentence(analysis: Analysis, floor: NoiseFloor) -> str:
             sentence = f"{host} no difference beyond {margin_text(analysis.margin)} where there is none"
         case _:
             sentence = f"Whether {host[0].lower()}{host[1:]} a difference where there is none is still open"
+    if doubts := doubts_of_same(analysis):
+        return f"{sentence}: {doubts}."
     reaches = [reach for reach in floor.reach if reach.difference is not None]
     if not reaches:
         return f"{sentence}."

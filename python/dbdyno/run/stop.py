@@ -158,6 +158,7 @@ class Stop:
     def _expect(self, blocks: int, usable: int, more: int | None, verdicts: "Sequence[Finding]") -> None:
         from dbdyno.analysis.stopping import settled
         from dbdyno.report.sentences import so_far
+        from dbdyno.report.why import lack_text
 
         done = sum(settled(verdict, self.design) for verdict in verdicts)
         kind, state = ("interval", "precise") if self.design.until == "precise" else ("comparison", "decided")
@@ -165,8 +166,12 @@ class Stop:
         for line in so_far(verdicts, self.design.treatments):
             self.say(line)
         if more is None:
-            disturbed = any(verdict.mostly_disturbed for verdict in verdicts if not settled(verdict, self.design))
-            why = ": most blocks met interference; stop other programs on this host" if disturbed else ""
+            unsettled = [verdict for verdict in verdicts if not settled(verdict, self.design)]
+            doubt = next((verdict.lack for verdict in unsettled if verdict.lack and verdict.doubted_for), None)
+            why = f": {lack_text(doubt)}" if doubt else ""
+            if any(verdict.mostly_disturbed for verdict in unsettled):
+                why = ": most blocks met interference; stop other programs on this host"
+            self.outlook = Outlook.at_first(self.design)  # an earlier estimate no longer holds
             self.say(f"the number of blocks still needed is unknown{why}")
             return
         # What is expected to take longer than the plan allows takes as long as that.

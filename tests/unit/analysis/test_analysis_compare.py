@@ -10,12 +10,13 @@ from hypothesis import strategies as st
 
 from dbdyno.analysis.blocks import RefusedError
 from dbdyno.analysis.two_runs import HostShift, NothingChanged, compare, distinctions
-from dbdyno.analysis.verdict.reasons import Reason
+from dbdyno.analysis.verdict.reasons import Reason, UnequalFailures
 from dbdyno.model.design import Factor, Treatment
 from dbdyno.model.word import Word
 from dbdyno.report.comparison import document
 from dbdyno.report.reasons import reason_text as why
 from dbdyno.report.several import message
+from dbdyno.store.records import FailedTrial
 
 
 @pytest.fixture
@@ -177,6 +178,38 @@ def test_interference_in_half_of_a_run_withholds_its_words(two, shares, told):
         met = f"nterference met {round(20 * share)} of 20 trials of the run {run}"
         assert (met in said["headline"]) == (run in told)
     assert [change["reason_code"] == "INTERFERENCE" for change in said["changes"]] == [bool(told)] * 2
+
+
+def failed_before_blocks(run, treatment, number):
+    """Return a run in which a treatment failed in the first attempt at so many blocks."""
+    failures = [FailedTrial(f"f{block}", block, 1, treatment, "died") for block in range(1, number + 1)]
+    trials = [replace(one, attempt=2) if one.block <= number else one for one in run.trials]
+    return replace(run, trials=trials, failures=failures)
+
+
+@pytest.mark.parametrize(("failed", "word"), [((0, 7), "undecided"), ((7, 7), "faster"), ((0, 0), "faster")])
+def test_failures_in_one_run_withhold_what_they_may_have_made(two, failed, word):
+    before, after = two({"t1": 1.03, "t2": 1.0}, n=10)
+    runs = [failed_before_blocks(run, "t1", number) for run, number in zip((before, after), failed, strict=True)]
+    found = compare(*runs, margin=0.005)
+    change = found.changes[0]
+    assert change.verdict == word
+    values = document(*runs, found).values()["changes"][0]
+    if word == "undecided":
+        assert change.withheld_for == UnequalFailures("level t1 (after)", 7, "level t1 (before)", 0)
+        assert values["reason_code"] == "UNEQUAL_FAILURES"
+        assert not change.effect.bounded
+    else:
+        assert change.withheld_for is None
+    assert found.changes[1].withheld_for is None
+
+
+def test_failures_of_a_control_in_the_same_run_withhold_what_is_said_against_it(two):
+    before, after = two({"t1": 1.03, "t2": 1.0}, n=10, alike=("t2",))
+    found = compare(before, failed_before_blocks(after, "t2", 7), margin=0.005)
+    (against,) = found.against_control
+    assert against.withheld_for == UnequalFailures("level t1 (before)", 7, "level t1 (after)", 0)
+    assert compare(before, after, margin=0.005).against_control[0].verdict == "faster"
 
 
 RULE = st.fixed_dictionaries(

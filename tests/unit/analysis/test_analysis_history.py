@@ -7,7 +7,10 @@ import pytest
 
 from dbdyno.analysis.blocks import RefusedError
 from dbdyno.analysis.history import MIN_RUNS, history, shifts
+from dbdyno.analysis.lateness import EmulatedCpu
 from dbdyno.model.word import Word
+from dbdyno.report.history import document
+from tests.unit.analysis.test_analysis_lateness import disk
 
 
 def test_a_step_is_found_where_it_is_after_a_few_runs():
@@ -98,6 +101,52 @@ def test_a_change_of_the_host_is_out_of_a_ratio_and_has_no_known_cause(nights):
     assert (change.after, change.distinctions) == (11, ())
     (against,) = history(nights(18, host_from=11), control="level t1").courses
     assert [one.after for one in against.changes] == [9]
+
+
+def with_late_disk(named_runs, late_us):
+    """The runs on an emulated disk that answers 1,000 requests a second, so much later than its drive would."""
+    found = []
+    for name, run in named_runs:
+        trials = [
+            replace(
+                one,
+                metrics={**one.metrics, "seconds_real": 10.0},
+                device=disk(late_us=late_us, model_us=400.0, requests=10_000),
+            )
+            for one in run.trials
+        ]
+        found.append((name, replace(run, trials=trials)))
+    return found
+
+
+@pytest.mark.parametrize(("late_us", "word"), [(10, Word.SLOWER), (120, Word.UNDECIDED)])
+def test_a_change_that_a_late_disk_may_account_for_has_no_word(nights, late_us, word):
+    """A change of 10 %, beside a disk that is late for 1 or for 12 % of all time."""
+    found = history(with_late_disk(nights(14), late_us))
+    (change,) = found.courses[1].changes
+    assert (change.word, change.measured) == (word, Word.SLOWER)
+    assert change.effect.bounded == (word is Word.SLOWER)
+    values = document(found).values()
+    (shown,) = values["verdicts"]
+    assert shown["verdict"] == word
+    assert ("late per request" in shown["reason"]) == (word is Word.UNDECIDED)
+    assert ("which is undecided" in values["headline"]) == (word is Word.UNDECIDED)
+    assert ("10 % slower" in values["headline"]) == (word is Word.SLOWER)
+
+
+def test_a_change_that_an_emulated_cpu_may_account_for_has_no_word(nights):
+    guest = {"guest": {"accelerator": "tcg", "cpus": 2}}
+    emulated = [
+        (name, replace(run, trials=[replace(one, observed=guest) for one in run.trials])) for name, run in nights(14)
+    ]
+    (change,) = history(emulated).courses[1].changes
+    assert (change.word, type(change.withheld_for)) == (Word.UNDECIDED, EmulatedCpu)
+
+
+def test_a_control_does_not_add_what_its_disk_was_late_all_along(nights):
+    """Late for 8 % of all time before and after: the change is 10 %, and twice 8 would account for it."""
+    (change,) = history(with_late_disk(nights(18), 80), control="level t1").courses[0].changes
+    assert change.word is Word.SLOWER
 
 
 def test_too_few_runs_have_no_changes_and_one_is_refused(nights):

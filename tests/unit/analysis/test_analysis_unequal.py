@@ -10,7 +10,7 @@ from benches.honesty import unequal as bench
 from benches.honesty.noise import independent
 from dbdyno.analysis.analyse import planned_verdicts
 from dbdyno.analysis.blocks import usable_blocks
-from dbdyno.analysis.verdict.pairs import disturbed_among, p_alike
+from dbdyno.analysis.verdict.unequal import disturbed_among, p_alike
 from dbdyno.report.reasons import reason_text as why
 
 FASTER = [1.10, 1.12, 1.09, 1.11, 1.13, 1.10, 1.08, 1.12, 1.11, 1.10]

@@ -9,6 +9,7 @@ import pytest
 from dbdyno.analysis.analyse import analyse
 from dbdyno.model.design import SameTreatment, Treatment
 from tests.unit.report.rendered import as_json, as_markdown, as_page, as_text
+from tests.unit.report.test_report_one_answer import with_late_answers
 
 
 @pytest.fixture
@@ -84,3 +85,15 @@ def test_few_blocks_say_so(aa):
     run = aa(blocks=3)
     assert "run at least 6" in as_text(run, analyse(run), 1000)
     assert as_page(run, analyse(run), {})
+
+
+@pytest.mark.parametrize("p99_us", [1, 300])
+@pytest.mark.parametrize("noise", [0.01, 0.08])
+def test_of_a_late_disk_no_number_of_blocks_is_said_to_be_enough(aa, noise, p99_us):
+    run = with_late_answers(aa(noise=noise), p99_us)
+    said = " ".join(as_text(run, analyse(run), 1000).split())
+    is_late = p99_us > 1
+    assert ("the emulated disk was late" in said) == is_late
+    assert ("can detect differences of about" in said) != is_late
+    assert ("The emulated disk answered too late" in said) == is_late
+    assert ("Run more blocks" in said) == (noise > 0.05 and not is_late)

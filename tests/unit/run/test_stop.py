@@ -6,6 +6,7 @@ The trials are played (see ``tests/scripted.py``): the result of each is known, 
 import json
 import re
 import shutil
+from dataclasses import replace
 from functools import partial
 
 import numpy as np
@@ -22,12 +23,14 @@ from dbdyno.model.design import MIN_BLOCKS
 from dbdyno.plan.stop_rule import StopOptions, StopRule
 from dbdyno.report.notes import run_notes
 from dbdyno.report.sections.stopped import stopped_lines
-from dbdyno.run.stop import BlockPace, Outlook
+from dbdyno.run.stop import BlockPace, Outlook, Stop
 from dbdyno.store.events import Ended, read_events
 from dbdyno.store.run_folder import read_run
+from tests.run_folders import written
 from tests.sampled import some
 from tests.scripted import perform
 from tests.support import called
+from tests.unit.report.test_report_one_answer import one_factor, with_late_answers
 from tests.unit.run.conftest import TWO_BY_TWO
 
 DECIDED = StopRule("decided", 40)
@@ -187,6 +190,22 @@ def test_while_others_disturb_the_blocks_the_advice_is_about_them(script, plan, 
         "the number of blocks still needed is unknown: most blocks met interference; stop other programs on this host"
     )
     assert looks_told(script)[0][2] == told
+
+
+@pytest.mark.parametrize("late_us", [1, 300])
+def test_while_the_disk_is_late_no_number_of_blocks_is_named(tmp_path, late_us):
+    """An estimate of the look before does not stay either."""
+    run = one_factor("device", {"nvme-1": 10_000, "nvme-2": 10_200}, blocks=8, noise=0.03)
+    run = with_late_answers(replace(run, design=replace(run.design, until="decided", blocks=40)), late_us)
+    written(tmp_path / "run", run)
+    said = []
+    stop = Stop(tmp_path / "run", run.design, BlockPace(lengths=[20.0]), said.append)
+    stop.outlook = Outlook(9, "about ")
+    assert stop.look(8) == ""
+    is_late = said[-1] == "the number of blocks still needed is unknown: the emulated disk was late"
+    assert is_late == (late_us > 1)
+    assert (stop.outlook == Outlook(40, "at most ")) == is_late
+    assert (re.match(r"(about|at most) \d+ more block", said[-1]) is None) == is_late
 
 
 @pytest.mark.usefixtures("clock")

@@ -8,7 +8,7 @@ import math
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
-from itertools import pairwise
+from itertools import pairwise, product
 
 import numpy as np
 
@@ -27,7 +27,8 @@ from dbdyno.analysis.statistics import (
 )
 from dbdyno.analysis.verdict.evidence import FINE_ENOUGH, Resolution, combined, resolutions
 from dbdyno.analysis.verdict.reasons import CarryOver
-from dbdyno.model.design import ALPHA
+from dbdyno.analysis.verdict.unequal import SpoiledAttempts, spoiled_attempts
+from dbdyno.model.design import ALPHA, Treatment
 from dbdyno.model.metrics import METRICS, value_of
 from dbdyno.store.records import Run, Trial
 
@@ -299,6 +300,7 @@ def _correlation(predicted: Floats, residuals: Floats) -> Floats:
 
 
 Contrast = Mapping[str, float]  # treatment id -> weight; the weights add up to 0
+_NO_WEIGHT = 1e-9
 
 
 @dataclass(frozen=True)
@@ -351,6 +353,11 @@ class MetricFigures:
             self._contrast_figures(values, carry_over, p)
             for values, carry_over, p in zip(measured, carry_overs, adjusted, strict=True)
         ]
+
+    @cached_property
+    def spoiled(self) -> SpoiledAttempts:
+        """Which treatments spoiled which attempts at blocks."""
+        return spoiled_attempts(self.run, self.blocks)
 
     @cached_property
     def logs_without_carry_over(self) -> Mapping[str, Mapping[int, float]] | None:
@@ -482,6 +489,37 @@ def _at_one_speed(
 def difference_of_pair(baseline: str, level: str) -> Contrast:
     """Return the contrast of a level less its baseline."""
     return {level: 1.0, baseline: -1.0}
+
+
+@dataclass(frozen=True)
+class PairOfContrast:
+    """A level and its baseline, by id, and the weight of their difference in a contrast."""
+
+    weight: float  # above 0
+    level: str
+    baseline: str
+
+
+def pairs_of(contrast: Contrast, treatments: Sequence[Treatment]) -> list[PairOfContrast]:
+    """Return pairs whose weighted differences add up to a contrast: those that differ in the fewest factors.
+
+    Of a main effect they are its cells, of an interaction those of its two simple effects, of stacks their loads.
+    """
+    levels = {treatment.id: treatment.levels for treatment in treatments}
+    left = {id_: abs(weight) for id_, weight in contrast.items()}
+    above, below = ([id_ for id_, weight in contrast.items() if sign * weight > 0] for sign in (1, -1))
+
+    def apart(pair: tuple[str, str]) -> int:
+        one, other = (levels.get(id_, {}) for id_ in pair)
+        return sum(level != other.get(name) for name, level in one.items())
+
+    pairs = []
+    for level, baseline in sorted(product(above, below), key=apart):
+        weight = min(left[level], left[baseline])
+        if weight > _NO_WEIGHT:
+            pairs.append(PairOfContrast(weight, level, baseline))
+            left[level], left[baseline] = left[level] - weight, left[baseline] - weight
+    return pairs
 
 
 def predecessors(run: Run) -> dict[str, str]:

@@ -192,7 +192,7 @@ class Finding(TwoTreatments):
 
     @property
     def doubted_for(self) -> Cause | None:
-        """What keeps it from the word of the ratios measured, or from any that more blocks would give."""
+        """What keeps it from the word of the ratios measured, or may keep it from any that more blocks would give."""
         return self.reason.doubted_for if isinstance(self.reason, Reason) else None
 
     @property
@@ -263,11 +263,14 @@ def either_way(findings: Iterable[Finding]) -> dict[tuple[str, str], Finding]:
     return {(baseline, level): reverse(finding) for (level, baseline), finding in as_found.items()} | as_found
 
 
+_P_OF_DIFFERENCE = ("p", "p_alone", "p_adjusted")
+
+
 def adopt_common_word(mean: Finding, parts: Sequence[Finding]) -> Finding:
     """Return the finding on a mean of comparisons, with the word that all of them have if that is a difference.
 
     If the intervals of all parts hold, so does their mean: what differs in every part differs on average. The interval
-    is no wider than the mean of theirs.
+    is no wider than the mean of theirs, and no p larger than the largest of theirs.
     """
     words = {part.verdict for part in parts}
     if len(words) != 1 or not parts[0].verdict.is_different or mean.verdict == parts[0].verdict:
@@ -279,13 +282,79 @@ def adopt_common_word(mean: Finding, parts: Sequence[Finding]) -> Finding:
     ends = max(mean.effect.low, low), min(mean.effect.high, high)
     low, high = ends if ends[0] <= ends[1] else (low, high)
     word = parts[0].verdict
+    p = {name: min(getattr(mean, name), max(getattr(part, name) for part in parts)) for name in _P_OF_DIFFERENCE}
     return replace(
         mean,
         effect=replace(mean.effect, low=low, high=high),
         verdict=word,
-        reason=replace(mean.reason, code=Code.EVERY_PART, word=word, lack=None, withheld_for=None),
+        reason=replace(
+            mean.reason,
+            code=Code.EVERY_PART,
+            word=word,
+            lack=None,
+            withheld_for=None,
+            hidden_by=None,
+            p_adjusted=p["p_adjusted"],
+            excludes_zero=True,
+        ),
         lack=None,
+        **p,
     )
+
+
+def doubt_as_parts(whole: Finding, parts: Sequence[tuple[float, Finding]]) -> Finding:
+    """Return the finding on a weighted sum of comparisons, in doubt where each of these is.
+
+    ``parts`` are weights above 0 and findings. A sum scatters less than its parts, so it may get a word that none of
+    them has. But what may account for every part may account for their sum: then neither a word is given, nor a number
+    of blocks that would bring one. The interval and p are no surer than those of the parts.
+    """
+    causes = [part.doubted_for for _, part in parts if part.verdict is Word.UNDECIDED]
+    cause = hardest_cause(causes)
+    if cause is None or len(causes) < len(parts) or None in causes:
+        return whole
+    if not isinstance(whole.reason, Reason) or whole.doubted_for:
+        return whole
+    lack, given = NextStep(_LACK_OF_CAUSE[type(cause)]), not whole.verdict.is_open
+    ends = (
+        math.fsum(weight * math.log1p(getattr(part.effect, end)) for weight, part in parts)
+        if all(part.effect.bounded for _, part in parts)
+        else sign * math.inf
+        for end, sign in (("low", -1.0), ("high", 1.0))
+    )
+    low, high = (relative(end) if math.isfinite(end) else end for end in ends)
+    p = {
+        name: max(getattr(finding, name) for finding in (whole, *(part for _, part in parts)))
+        for name in (*_P_OF_DIFFERENCE, "p_equivalence")
+    }
+    reason = replace(
+        whole.reason,
+        word=Word.UNDECIDED,
+        withheld_for=cause if given else None,
+        withheld=whole.verdict if given else Word.UNDECIDED,
+        hidden_by=None if given else cause,
+        lack=lack,
+        p_adjusted=p["p_adjusted"],
+        p_equivalence=p["p_equivalence"],
+        exaggeration=NO_EXAGGERATION,
+    )
+    return replace(
+        whole,
+        effect=replace(whole.effect, low=min(whole.effect.low, low), high=max(whole.effect.high, high)),
+        verdict=Word.UNDECIDED,
+        reason=reason,
+        lack=lack,
+        blocks_needed=None,
+        exaggeration=NO_EXAGGERATION,
+        **p,
+    )
+
+
+def hardest_cause(causes: Iterable[Cause | None]) -> Cause | None:
+    """Return the cause whose remedy comes first in the order of ``Lack``; None where there is none."""
+    order = list(Lack)
+    known = (cause for cause in causes if cause is not None)
+    return min(known, key=lambda cause: order.index(_LACK_OF_CAUSE[type(cause)]), default=None)
 
 
 def mostly(disturbed: int, blocks: int) -> bool:
@@ -306,9 +375,9 @@ class Alternative(Protocol):
 
 @dataclass(frozen=True)
 class OtherRatios:
-    """Log ratios as they might have been, shape (any number of blocks,)."""
+    """Log ratios as they might have been, of the blocks measured in order and then of any that may be missing."""
 
-    d: Floats
+    d: Floats  # shape (any number of blocks,)
     cause: Cause
 
     def evidence(self, rule: Rule, margin: float, alpha: float, unit: float) -> Evidence:
@@ -448,6 +517,8 @@ class _Family:
             )
             withheld, would_be = self._withheld_word(i, relation)
             different = relation in {Relation.HIGHER, Relation.LOWER}
+            is_open = relation is Relation.UNDECIDED and withheld is None
+            hidden_by, blocks_may_help = self._hidden_by(i) if is_open else (None, False)
             reason = replace(
                 bare_reason,
                 exaggeration=exaggeration(d, float(ours.value), rule, len(self.pairs))
@@ -458,7 +529,8 @@ class _Family:
                 fewest=MIN_BLOCKS if p_best > ALPHA or n < MIN_BLOCKS else 0,
                 withheld_for=withheld,
                 withheld=word_of(would_be, more_is_better=self.metric.more_is_better),
-                hidden_by=self._hidden_by(i) if relation is Relation.UNDECIDED and withheld is None else None,
+                hidden_by=hidden_by,
+                blocks_may_help=blocks_may_help,
             )
             reason = replace(
                 reason, lack=_lack(reason, n, self.is_feasible) if relation is Relation.UNDECIDED else None
@@ -470,7 +542,7 @@ class _Family:
                 p_alone=float(ours.p),
                 p_adjusted=reason.p_adjusted,
                 p_equivalence=reason.p_equivalence,
-                blocks_needed=needed,
+                blocks_needed=None if reason.doubted_for else needed,
                 lack=reason.lack,
                 exaggeration=reason.exaggeration,
                 totals=totals(
@@ -484,8 +556,11 @@ class _Family:
             )
 
     def _withheld_word(self, place: int, relation: Relation) -> tuple[Cause | None, Relation]:
-        """Return why the word that the ratios measured give is not given, and which that is; None where it stands."""
-        if not self.each[place]:
+        """Return why the word that the ratios measured give is not given, and which that is; None where one is given.
+
+        What is equivalent as measured, and different by every reading, is called different, and nothing is withheld.
+        """
+        if not self.each[place] or relation is not Relation.UNDECIDED:
             return None, relation
         rest = [self.combined.at(other_place) for other_place in range(len(self.pairs))]
 
@@ -495,7 +570,7 @@ class _Family:
 
         measured = self.measured.at(place)
         would_be = word(measured)
-        if would_be in {Relation.UNDECIDED, relation}:
+        if would_be is Relation.UNDECIDED:
             return None, relation
         causes = [self.pairs[place].carry_over] if self.pairs[place].without_carry_over is not None else []
         every = [*causes, *(alternative.cause for alternative in self.pairs[place].alternatives)]
@@ -504,15 +579,18 @@ class _Family:
                 return cause, would_be
         return next((cause for cause in every if cause is not None), None), would_be
 
-    def _hidden_by(self, place: int) -> Cause | None:
-        """Return the first cause that keeps any number of blocks from a word; None where more of them could give one.
+    def _hidden_by(self, place: int) -> tuple[Cause | None, bool]:
+        """Return the first cause for which it can't be said how many more blocks give a word, and if any number may.
 
-        More blocks narrow the intervals around what was measured and around each alternative. Where these centers lie
-        on both sides of 0, and not all of them inside the margin, no interval becomes narrow enough.
+        More blocks narrow the intervals around what was measured and around each alternative. What lies between these
+        centers stays, and the boundary that all of them keep away from, 0 or the margin, is as far as their nearest:
+        where that is less than the margin, an estimate from the noise alone says nothing; where there is none, no
+        interval becomes narrow enough.
         """
         alternatives = self.pairs[place].alternatives
         figures = self.each[place][len(self.each[place]) - len(alternatives) :]  # after that without carry-over
         causes = [alternative.cause for alternative in alternatives]
+        bound = log_margin(self.margin)
         for kind in dict.fromkeys(type(cause) for cause in causes if isinstance(cause, LateDisk | EmulatedCpu)):
             of_kind = [
                 (alternative.cause, float(found.value))
@@ -521,9 +599,10 @@ class _Family:
             ]
             centers = [float(self.measured.at(place).value), *(center for _, center in of_kind)]
             low, high = min(centers), max(centers)
-            if low < 0 < high and max(-low, high) >= log_margin(self.margin):
-                return of_kind[0][0]
-        return None
+            distance = max(low, -high, bound - max(-low, high))
+            if distance < bound:
+                return of_kind[0][0], distance > 0
+        return None, False
 
 
 @dataclass(frozen=True)

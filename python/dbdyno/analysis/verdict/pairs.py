@@ -1,6 +1,5 @@
 """Two treatments and a metric: their log ratios inside the blocks that count."""
 
-import math
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from itertools import combinations, product
@@ -9,12 +8,18 @@ import numpy as np
 
 from dbdyno.analysis.blocks import UsableBlocks
 from dbdyno.analysis.client_hosts import limiting_hosts
-from dbdyno.analysis.lateness import Side, emulated_cpu, late_disk, ratios_without_cpu, ratios_without_lateness
+from dbdyno.analysis.lateness import LateDisk, Side, not_of_the_drive, ratios_without_cpu, ratios_without_lateness
 from dbdyno.analysis.percentiles import MergedHistograms, histograms_in
-from dbdyno.analysis.statistics import Bools, Floats, benjamini_hochberg, log_ratios
+from dbdyno.analysis.statistics import benjamini_hochberg, log_ratios
 from dbdyno.analysis.verdict.evidence import Rule, relative_estimate
-from dbdyno.analysis.verdict.figures import Contrast, Contrasted, MetricFigures, difference_of_pair
-from dbdyno.analysis.verdict.finding import MIN_USABLE_BLOCKS, OtherRatios, Paired, evidence_of_pairs
+from dbdyno.analysis.verdict.figures import Contrast, Contrasted, MetricFigures, difference_of_pair, pairs_of
+from dbdyno.analysis.verdict.finding import (
+    MIN_USABLE_BLOCKS,
+    Alternative,
+    OtherRatios,
+    Paired,
+    evidence_of_pairs,
+)
 from dbdyno.analysis.verdict.reasons import (
     Dropped,
     InNameOnly,
@@ -22,17 +27,19 @@ from dbdyno.analysis.verdict.reasons import (
     Obstacle,
     PairSafety,
     Secondary,
-    UnequalFailures,
     ZeroFigures,
     first,
 )
+from dbdyno.analysis.verdict.unequal import StruckPair, ratios_unspoiled
 from dbdyno.model.design import Comparison, Design
-from dbdyno.model.metrics import METRICS, part_of, percentile_of, value_of
+from dbdyno.model.metrics import METRICS, part_of, percentile_of
 from dbdyno.model.printable import short
 from dbdyno.model.quantity import is_off
 from dbdyno.mysql.durability import durability
 from dbdyno.store.latencies import Latencies
 from dbdyno.store.records import NO_EFFECT, NOT_GRANTED, TABLE_OPTIONS, Run, Trial
+
+NO_LATENCIES: Mapping[str, Latencies] = {}
 
 # Settings that a treatment had in name only: a server showed them though the host did not grant them, by the server's
 # own error log, or the host's kernel took them though they change nothing there; and options of tables that these
@@ -120,129 +127,6 @@ def shown_value(trials: Sequence[Trial], name: str) -> str:
     return next((short(str(settings[name])) for settings in shown if name in settings), "")
 
 
-# Failures and disturbances that struck one of two treatments more often than the other.
-#
-# An attempt that is left out because a trial failed or was disturbed is missing, and a trial that was disturbed and
-# kept is not what it would have been. Where that strikes both treatments alike it favours neither. Where it strikes one
-# of them more often it may have picked the results: a treatment that fails when it is slow shows only its fast trials.
-# Why it failed is not known. So where the numbers differ by more than chance may have it, by the exact test that each
-# attempt was spoiled by either with probability 1/2, the worst is supposed: the attempts that one treatment has too
-# many of count as blocks that lie, on either side, as far beyond all that were seen as these lie apart. A word that
-# does not stand then is withheld (bounds as in Manski, "Nonparametric bounds on treatment effects", American Economic
-# Review 80, 1990).
-
-
-TRACE = 0.01  # of the scatter that was measured
-SUSPECT = 0.2  # p of the exact test; at .05, 4 to 0 or 5 to 0 pass, which pick enough to matter
-
-
-@dataclass(frozen=True)
-class Struck:
-    """Of two treatments, the attempts at blocks that one of them alone spoiled: left out, or kept though disturbed."""
-
-    left_out: int
-    kept: tuple[int, ...]  # blocks
-
-    @property
-    def attempts(self) -> int:
-        """All of them."""
-        return self.left_out + len(self.kept)
-
-
-def struck(run: Run, blocks: UsableBlocks) -> tuple[list[frozenset[str]], dict[int, frozenset[str]]]:
-    """Return which treatments spoiled each attempt that was left out, and which were disturbed in each block used."""
-    failed: dict[tuple[int, int], set[str]] = {}
-    for failure in run.failures:
-        failed.setdefault((failure.block, failure.attempt), set()).add(failure.treatment)
-    attempts: dict[tuple[int, int], list[Trial]] = {}
-    for trial in run.trials:
-        attempts.setdefault((trial.block, trial.attempt), []).append(trial)
-    left_out = [
-        part & failed.get((block, attempt), set())
-        or disturbed_among([trial for trial in attempts.get((block, attempt), []) if trial.treatment in part])
-        for block, attempt, part in blocks.void
-    ]
-    parts = run.design.parts()
-    disturbed = {
-        block: frozenset().union(
-            *(disturbed_among([trial for id_, trial in trials.items() if id_ in part]) for part in parts)
-        )
-        for block, trials in blocks.trials.items()
-    }
-    return left_out, disturbed
-
-
-def disturbed_among(trials: Sequence[Trial]) -> frozenset[str]:
-    """Return which treatments' trials of a block were disturbed, all asked by the narrowest limit among them.
-
-    A short trial's own limit is wide, as its figures are coarse; by that alone only long trials would be disturbed.
-    """
-    beyond = {name for trial in trials for name in trial.disturbance.get("beyond", ())}
-    limits = {name: min(_limits(trials, name), default=math.inf) for name in beyond}
-    return frozenset(
-        trial.treatment
-        for trial in trials
-        if trial.disturbed or any(value_of(trial.disturbance, name) > limit for name, limit in limits.items())
-    )
-
-
-def _limits(trials: Sequence[Trial], name: str) -> Iterator[float]:
-    limits = (trial.disturbance.get("limits", {}).get(name) for trial in trials)
-    return (limit for limit in limits if limit is not None)
-
-
-def struck_alone(
-    id_: str, other_id: str, left_out: list[frozenset[str]], disturbed: Mapping[int, frozenset[str]]
-) -> Struck:
-    """Return what ``id_`` spoiled and ``other_id`` did not."""
-    return Struck(
-        sum(id_ in treatments and other_id not in treatments for treatments in left_out),
-        tuple(
-            block for block, treatments in sorted(disturbed.items()) if id_ in treatments and other_id not in treatments
-        ),
-    )
-
-
-def p_alike(more: int, fewer: int) -> float:
-    """Return the two-sided p of the exact (sign) test that two treatments spoil attempts equally often."""
-    n = more + fewer
-    tail = sum(math.comb(n, k) for k in range(max(more, fewer), n + 1))
-    return min(1.0, 2.0 * tail / 2.0**n)
-
-
-def spoiled_ratios(
-    d: Floats, at: tuple[int, ...], labels: tuple[str, str], level: Struck, baseline: Struck
-) -> tuple[OtherRatios, ...]:
-    """Return the log ratios, of the blocks ``at``, as they might have been; nothing where both were struck alike.
-
-    ``labels`` are those of level and baseline.
-    """
-    more, fewer = (level, baseline) if level.attempts > baseline.attempts else (baseline, level)
-    excess = more.attempts - fewer.attempts
-    if p_alike(more.attempts, fewer.attempts) > SUSPECT or len(d) < 2:  # noqa: PLR2004
-        return ()
-    ordered_labels = labels if more is level else labels[::-1]
-    cause = UnequalFailures(ordered_labels[0], more.attempts, ordered_labels[1], fewer.attempts)
-    return tuple(OtherRatios(bound, cause) for bound in _bounds(d, np.isin(at, more.kept), excess))
-
-
-def _bounds(d: Floats, kept: Bools, excess: int) -> tuple[Floats, Floats]:
-    """Return ``d`` with so many values at the low extreme, and at the high one: blocks that were kept, or new ones.
-
-    Blocks that were kept keep a trace of their scatter: if all were in one place, the always-valid sequence could judge
-    nothing.
-    """
-    spread, trace = float(np.ptp(d)), TRACE * (d - d.mean())
-    bounds = []
-    for extreme, order in ((d.min() - spread, -d), (d.max() + spread, d)):
-        bound = d.copy()
-        # Of those kept, the ones that are farthest from the extreme.
-        places = [place for place in np.argsort(order, kind="stable") if kept[place]][:excess]
-        bound[places] = extreme + trace[places]
-        bounds.append(np.concatenate((bound, np.full(excess - len(places), extreme))))
-    return bounds[0], bounds[1]
-
-
 def compared(
     figures: MetricFigures, comparisons: Sequence[Comparison], latencies: Mapping[str, Latencies] | None = None
 ) -> list[Paired]:
@@ -251,16 +135,15 @@ def compared(
     A dropped treatment is an obstacle, as is a 0, or a difference that the host did not grant. ``latencies`` are the
     histograms of trials, by id: a word on a percentile must hold for the events of all trials together as well.
     """
-    run, blocks, metric = figures.run, figures.blocks, figures.metric
-    labels = run.design.labels
-    values = {treatment.id: blocks.values(treatment.id, metric) for treatment in run.design.treatments}
+    blocks, design = figures.blocks, figures.run.design
+    labels = design.labels
+    values = {treatment.id: blocks.values(treatment.id, figures.metric) for treatment in design.treatments}
     obstacles = [
         obstacle_of(figures, difference_of_pair(comparison.baseline, comparison.level)) for comparison in comparisons
     ]
     judged = [comparison for comparison, in_the_way in zip(comparisons, obstacles, strict=True) if not in_the_way]
     contrasts = [difference_of_pair(comparison.baseline, comparison.level) for comparison in judged]
     contrasted = dict(zip(map(id, judged), figures.contrasted(contrasts), strict=True))
-    left_out, disturbed = struck(run, blocks)
     pairs = []
     for comparison, in_the_way in zip(comparisons, obstacles, strict=True):
         contrast_figures = contrasted.get(id(comparison)) or Contrasted(
@@ -278,57 +161,74 @@ def compared(
             resolution=figures.resolution(difference_of_pair(comparison.baseline, comparison.level)),
             carry_over=contrast_figures.carry_over,
             without_carry_over=contrast_figures.without_carry_over,
-            disturbed=_disturbed(blocks, (comparison.baseline, comparison.level), ratios),
+            disturbed=disturbed_in(blocks, (comparison.baseline, comparison.level), ratios),
             safety=_safety(blocks, comparison),
         )
         if not in_the_way:
-            by = [
-                struck_alone(*ids, left_out, disturbed)
-                for ids in ((comparison.level, comparison.baseline), (comparison.baseline, comparison.level))
-            ]
-            spoiled = spoiled_ratios(pair.d, tuple(ratios), (pair.level, pair.baseline), *by)
-            pair = replace(
-                pair,
-                alternatives=(
-                    *spoiled,
-                    *not_of_the_drive(figures, difference_of_pair(comparison.baseline, comparison.level), pair),
-                    *_events_together(pair, blocks, metric, latencies or {}),
-                ),
-            )
+            contrast = difference_of_pair(comparison.baseline, comparison.level)
+            pair = replace(pair, alternatives=alternatives_of(figures, contrast, pair, latencies or {}))
         pairs.append(pair)
     return pairs
 
 
-def _disturbed(blocks: UsableBlocks, treatments: Sequence[str], block_numbers: Iterable[int]) -> int:
+def disturbed_in(blocks: UsableBlocks, treatments: Iterable[str], block_numbers: Iterable[int]) -> int:
     """Return in how many of the blocks others disturbed a trial of these treatments."""
     return sum(any(blocks.trials[block][id_].disturbed for id_ in treatments) for block in block_numbers)
 
 
-def not_of_the_drive(figures: MetricFigures, contrast: Contrast, pair: Paired) -> Iterator[OtherRatios]:
-    """Yield the ratios without what may exceed the margin: an emulated disk's lateness, an emulated CPU's work.
+def alternatives_of(
+    figures: MetricFigures, contrast: Contrast, pair: Paired, latencies: Mapping[str, Latencies] = NO_LATENCIES
+) -> tuple[Alternative, ...]:
+    """Return every other reading of a contrast that a word on it must hold for: of a pair, a mean, or a difference.
 
-    What reaches farther comes first, and is what a reason names. ``pair`` has the log ratios of the ``contrast``, which
-    is of two treatments or of means over more.
+    Whatever is judged by blocks asks here; ``two_runs`` and ``history``, which have none in common, ask ``lateness``
+    and ``unequal`` by the same functions. ``pair`` has the log ratios of the contrast. Only for a pair it is known what
+    the events of all its trials together say.
     """
+    weighted = {id_: weight for id_, weight in contrast.items() if weight}
+    together = _events_together(pair, figures, latencies) if len(weighted) == 2 else ()  # noqa: PLR2004
+    return (*_unspoiled(figures, weighted, pair), *_not_of_the_drive(figures, weighted, pair), *together)
+
+
+def _unspoiled(figures: MetricFigures, contrast: Contrast, pair: Paired) -> tuple[OtherRatios, ...]:
+    """Return the ratios had failures and interference struck both sides alike."""
+    design, spoiled, at = figures.run.design, figures.spoiled, tuple(pair.log_ratios)
+    parts = pairs_of(contrast, design.treatments)
+    pairs = [
+        StruckPair(
+            part.weight,
+            (design.labels[part.level], design.labels[part.baseline]),
+            pair.d
+            if len(parts) == 1
+            else np.array([figures.logs[part.level][block] - figures.logs[part.baseline][block] for block in at]),
+            spoiled.alone(part.level, part.baseline),
+            spoiled.alone(part.baseline, part.level),
+        )
+        for part in parts
+    ]
+    sides = (spoiled.favouring({id_: sign * weight for id_, weight in contrast.items()}) for sign in (1.0, -1.0))
+    return ratios_unspoiled(pair.d, at, pairs, (next(sides), next(sides)))
+
+
+def _not_of_the_drive(figures: MetricFigures, contrast: Contrast, pair: Paired) -> Iterator[OtherRatios]:
+    """Yield the ratios without what may exceed the margin: an emulated disk's lateness, an emulated CPU's work."""
     metric, design, trials = METRICS[figures.metric], figures.run.design, figures.blocks.trials
     sides = [
         Side(design.labels[id_], weight, [trials[block][id_] for block in pair.log_ratios])
         for id_, weight in contrast.items()
-        if weight
     ]
-    late, cpu = late_disk(sides, metric, design.margin), emulated_cpu(sides, metric, design.margin)
-    for cause in sorted((cause for cause in (late, cpu) if cause), key=lambda cause: -cause.reach):
-        without = ratios_without_lateness if cause is late else ratios_without_cpu
+    for cause in not_of_the_drive(sides, metric, design.margin):
+        without = ratios_without_lateness if isinstance(cause, LateDisk) else ratios_without_cpu
         yield from (OtherRatios(d, cause) for d in without(pair.d, sides, metric))
 
 
 def _events_together(
-    pair: Paired, blocks: UsableBlocks, metric: str, latencies: Mapping[str, Latencies]
+    pair: Paired, figures: MetricFigures, latencies: Mapping[str, Latencies]
 ) -> tuple[MergedHistograms, ...]:
-    percentile = percentile_of(metric)
+    percentile = percentile_of(figures.metric)
     if percentile is None or not latencies:
         return ()
-    histograms = histograms_in(blocks, (pair.level_id, pair.baseline_id), pair.log_ratios, latencies)
+    histograms = histograms_in(figures.blocks, (pair.level_id, pair.baseline_id), pair.log_ratios, latencies)
     return (MergedHistograms(histograms[0], histograms[1], percentile),) if histograms else ()
 
 

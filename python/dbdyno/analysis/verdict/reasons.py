@@ -270,11 +270,12 @@ class Reason:
     lack: NextStep | None = None  # what it takes to decide; of two runs it is not known
     withheld_for: Cause | None = None  # what may have made the word that the ratios measured give
     withheld: Word = Word.UNDECIDED  # that word
-    hidden_by: Cause | None = None  # what keeps any number of blocks from a word, where these give none either
+    hidden_by: Cause | None = None  # why more blocks may give no word, where these give none either
+    blocks_may_help: bool = False  # against that
 
     @property
     def doubted_for(self) -> Cause | None:
-        """What keeps it from the word of the ratios measured, or from any that more blocks would give."""
+        """What keeps it from the word of the ratios measured, or may keep it from any that more blocks would give."""
         return self.withheld_for or self.hidden_by
 
     def reverse(self) -> "Reason":

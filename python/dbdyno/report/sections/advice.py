@@ -140,6 +140,8 @@ def _of_the_same(analysis: Analysis) -> str:
             return f"Do not trust verdicts of {host} yet: find out why identical treatments differ."
         case Word.EQUIVALENT:
             return f"Nothing to change: differences beyond {margin_text(analysis.margin)} on {host} are credible."
+        case _ if doubts := [verdict.lack for verdict in analysis.verdicts if verdict.doubted_for and verdict.lack]:
+            return f"{_OPEN}. {_REMEDIES[doubts[0].lack]}."
         case _:
             return f"Not conclusive. Run more blocks, or make trials longer, before you rely on {host}."
 

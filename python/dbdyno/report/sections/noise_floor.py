@@ -9,6 +9,7 @@ from dbdyno.model.wording import count, margin_text, p_value, percent
 from dbdyno.report.document import Block, Paragraph, Section, Table, bullets
 from dbdyno.report.sentences import with_interval
 from dbdyno.report.source import Source, fields
+from dbdyno.report.summaries import doubts_of_same
 
 REACH_HEADINGS = ("blocks", "smallest difference", "smallest margin")
 _ORDERS = {
@@ -93,10 +94,12 @@ def reach_text(analysis: Analysis, floor: NoiseFloor) -> str:
     compared, margin = count(floor.comparisons, "comparison"), analysis.margin
     within = any(reach.difference is not None and reach.difference < margin for reach in floor.reach)
     inside = f" A real difference inside the margin of {margin_text(margin)} is called equivalent." if within else ""
+    doubts = doubts_of_same(analysis)
+    doubted = f" This does not allow for what was met here: {doubts}." if doubts else ""
     return (
         f"What a study of {compared} can show on {_host(analysis)} with a fixed number of blocks, in 80 of 100 runs:"
         " the smallest difference that is detected, and the smallest margin within which no difference is called"
-        f" equivalent.{inside}"
+        f" equivalent.{inside}{doubted}"
     )
 
 
