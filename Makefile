@@ -205,7 +205,7 @@ bench-honesty: .make/dev ## how often verdicts are wrong, beside the rules of ot
 bench-clients: .make/dev ## client hosts limited on purpose, and ones that are not: which are named; six minutes
 	$(SUDO) $(PY) -m benches.client_limits $(BENCH_CLIENTS)
 
-bench-guest: .make/dev ## the same study on this host and in a virtual machine: device times, what the machine distorts; half an hour
+bench-guest: .make/dev ## the same study on this host and in a virtual machine: device times, what the machine distorts; twenty minutes
 	$(SUDO) $(PY) -m benches.guest $(BENCH_GUEST)
 
 bench-hosts: .make/dev ## what the agent costs a host where nothing is asked, clocks' bounds, common starts, sweeps; ten minutes
