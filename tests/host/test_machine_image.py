@@ -107,11 +107,12 @@ def test_a_machine_boots_for_a_trial_and_its_image_stays_as_it_is(image, state, 
     guest, server = trial.observed["guest"], trial.observed["server"]
     assert guest["kernel"].startswith("Linux 6.1.")
     assert (guest["image"], guest["filesystem"], guest["scheduler"]) == (image[0].name, "unknown", "unknown")
-    assert (server["started_by"], server["innodb_io_capacity"]) == ("its machine", 300)
+    assert (server["started_by"], server["innodb_io_capacity"]) == ("its machine", "300")
     assert trial.observed["device"]["model"] == "hdd-7200"
-    assert trial.device["service_ns"]["flush"]["count"] >= 60  # each commit waits for the emulated drive
+    assert trial.device["service_ns"]["flush"]["count"] >= 30  # two clients may share one
     assert trial.metrics["events_per_second"] > 0
-    assert trial.block_trace["requests"]["write"] >= 60  # as the drive has them: the machine's kernel is not traced
+    assert trial.block_trace["requests"]["write"] >= 30
+    assert trial.block_trace["why_not_kernel"].startswith("the requests go through the kernel of a machine")
     report = dbdyno("report", str(tmp_path / "run"), state=state).stdout
     assert "were not read back, so they are unknown" in report
 
