@@ -45,12 +45,15 @@ BENCH_HONESTY := --json target/bench-honesty.json
 # Flags of the benchmark of an atlas: --runs=N, --rounds=N, --strict, --json=FILE.
 BENCH_ATLAS := --json target/bench-atlas.json
 
+# Flags of the benchmark of virtual machines: --seconds=N, --blocks=N, --kernel=NAME, --state=DIR, --strict, --json=FILE.
+BENCH_GUEST := --json target/bench-guest.json
+
 # Flags of the benchmark of many hosts: --seconds=N, --rounds=N, --starts=N, --strict, --json=FILE; of sweeps: --points=N, --rounds=N.
 BENCH_HOSTS := --json target/bench-hosts.json
 BENCH_CLIENTS := --json target/bench-clients.json
 BENCH_SWEEP_HOSTS := --json target/bench-sweep-hosts.json
 
-.PHONY: demo test test-fast test-rust test-all check check-python check-rust check-stub build clean release results site test-aarch64 atlas bench bench-atlas bench-awake bench-overhead bench-probes bench-trace bench-load bench-ledger bench-disk bench-models bench-speed bench-simulate bench-crash bench-kills bench-honesty bench-clients bench-history bench-hosts bench-report docs fuzz field-reports lock picture wheel help
+.PHONY: demo test test-fast test-rust test-all check check-python check-rust check-stub build clean release results site test-aarch64 atlas bench bench-atlas bench-awake bench-overhead bench-probes bench-trace bench-load bench-ledger bench-disk bench-models bench-speed bench-simulate bench-crash bench-kills bench-honesty bench-clients bench-guest bench-history bench-hosts bench-report docs fuzz field-reports lock picture wheel help
 
 help: ## this list
 	@grep -E '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed 's/:.*## /\t/' | expand -t 14
@@ -201,6 +204,9 @@ bench-honesty: .make/dev ## how often verdicts are wrong, beside the rules of ot
 
 bench-clients: .make/dev ## client hosts limited on purpose, and ones that are not: which are named; six minutes
 	$(SUDO) $(PY) -m benches.client_limits $(BENCH_CLIENTS)
+
+bench-guest: .make/dev ## the same study on this host and in a virtual machine: device times, what the machine distorts; twenty minutes
+	$(SUDO) $(PY) -m benches.guest $(BENCH_GUEST)
 
 bench-hosts: .make/dev ## what the agent costs a host where nothing is asked, clocks' bounds, common starts, sweeps; ten minutes
 	$(SUDO) $(PY) -m benches.hosts $(BENCH_HOSTS)

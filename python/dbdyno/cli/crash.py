@@ -237,13 +237,14 @@ def cut_as_dict(run: Run, trial: Trial, cut: Cut) -> dict[str, Any]:
 
 def image_as_text(image: Path, filesystem: str, name: str, cut: Cut) -> str:
     """Where the image is, and how to look at it by hand."""
-    kind, file, copy = KINDS[filesystem], shlex.quote(str(image)), shlex.quote(str(image.with_name("copy.img")))
     used = format_bytes(image.stat().st_blocks * 512)
     size = format_bytes(image.stat().st_size)
-    lines = [
-        f"{image}: {size}, of which {used} are on the disk; {filesystem} as cut {name} left it, before any recovery"
-    ]
+    what = filesystem or "the second drive"
+    lines = [f"{image}: {size}, of which {used} are on the disk; {what} as cut {name} left it, before any recovery"]
     lines += [f"what was found on it: {OUTCOME_WORDS[cut.outcome]}{f' ({cut.cause})' * bool(cut.cause)}", ""]
+    if not filesystem:
+        return "\n".join([*lines, "look at it in a machine whose system knows what is on it; work on a copy"])
+    kind, file, copy = KINDS[filesystem], shlex.quote(str(image)), shlex.quote(str(image.with_name("copy.img")))
     if not kind.mountable:
         where = shlex.quote(str(image.parent))
         return "\n".join([*lines, "look at the pool, by zfs-fuse:", f"  zpool import -d {where} -o readonly=on -a"])

@@ -1,71 +1,40 @@
-"""What is found after a cut: the state on a disk, its recovery step by step, and the outcome."""
+"""What is found after a cut, once its state is recovered on a rig, and the outcome."""
 
-import errno
 import threading
-import time
-from collections.abc import Callable, Iterable, Iterator, Sequence
-from contextlib import AbstractContextManager, ExitStack, contextmanager, nullcontext, suppress
+from collections.abc import Iterable, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, field, replace
 from pathlib import Path
-from typing import Protocol
+from typing import Any, Protocol
 
+from dbdyno.crash.rig import KILLED, Defect, Rig, SpoiltError, Steps, rig_of
 from dbdyno.crash.trial_cuts import PlannedCut, load_state, planned_of, read_kept
-from dbdyno.errors import HostError, TrialError, UserError
-from dbdyno.model.cut import OUTCOMES, CrashMode, Cut, Outcome
-from dbdyno.model.disks import DATA_DISK
+from dbdyno.errors import TrialError, UserError
+from dbdyno.model.cut import OUTCOMES, CrashMode, Cut
 from dbdyno.model.printable import short
 from dbdyno.model.wording import count
-from dbdyno.servers.contract import NotStartedError
-from dbdyno.stack.disk_client import CutTaken, DiskLine
+from dbdyno.servers.contract import ServerError
+from dbdyno.stack.disk_client import CutTaken
 from dbdyno.stack.kinds.catalogue import KINDS
-from dbdyno.stack.kinds.kind import Raising, Stack
-from dbdyno.stack.layer import Endpoint, Layer, StackContext
+from dbdyno.stack.kinds.kind import Raising
+from dbdyno.stack.layer import Endpoint
 from dbdyno.stack.layers.data import Disks
-from dbdyno.stack.layers.device import CutContent, Emulated, seed_of
+from dbdyno.stack.layers.device import CutContent
 from dbdyno.stack.layers.emulated_disk import running_disk
-from dbdyno.stack.layers.filesystem import Filesystem
-from dbdyno.stack.layers.memory import Memory
-from dbdyno.stack.layers.named_disk import NamedDisk
-from dbdyno.stack.layers.queue import Queue
-from dbdyno.stack.layers.scratch import scratch, unseen_mounts
-from dbdyno.stack.layers.server import ServerLayer, how_it_ended
-from dbdyno.stack.layers.zfs_pool import ZfsPool
-from dbdyno.stack.loop import await_free
+from dbdyno.stack.layers.scratch import unseen_mounts
+from dbdyno.stack.layers.server import how_it_ended
 from dbdyno.stack.undo.actions import RemoveTree
 from dbdyno.stack.undo_log import Journal
 from dbdyno.study.schema import TrialSpec
-from dbdyno.system.files import first_full
-from dbdyno.system.state import make_private, new_token, scratch_path, state_folder
+from dbdyno.system.state import make_private, new_token, scratch_path
 from dbdyno.workload.generator import DYING_SECONDS
 from dbdyno.workload.kinds import workload_of
 from dbdyno.workload.ledger import LEDGER, Ledger, Verified
-
-# Recovery from a power cut, as shipped: mount, read-only check, start of the server; each step bounded and timed.
-#
-# What the filesystem, its checker or the server refuse is an outcome. What fails on dbdyno's side is not: it stays a
-# ``TrialError`` or a ``HostError``.
-
 
 # Which of the six outcomes a cut had, and why, in the server's, the tool's or the verifier's own words.
 
 
 CAUSE_MAX = 600  # characters
-
-
-@dataclass(frozen=True)
-class Defect:
-    """Something that was found after a cut."""
-
-    outcome: Outcome
-    cause: str
-
-
-class SpoiltError(Exception):
-    """Recovery ends here: what was found leaves nothing to go on with."""
-
-    def __init__(self, outcome: Outcome, cause: str) -> None:
-        super().__init__(cause)
-        self.defect = Defect(outcome, cause)
 
 
 def worst(defects: Iterable[Defect]) -> Defect:
@@ -109,227 +78,6 @@ def _spoilt(verified: Verified) -> str:
     return ", ".join(phrases)
 
 
-# How a damaged filesystem answers, though it let itself be mounted. EUCLEAN is what the kernel calls EFSCORRUPTED.
-DAMAGED = {errno.EIO, errno.EUCLEAN, errno.EROFS, errno.EBADMSG}
-KILLED = -9  # by nobody here: a host that ran out of memory
-
-
-class Steps:
-    """Seconds of each step of one recovery."""
-
-    def __init__(self, clock: Callable[[], float] = time.monotonic) -> None:
-        self.seconds: dict[str, float] = {}
-        self._clock = clock
-
-    @contextmanager
-    def step(self, name: str) -> Iterator[None]:
-        """Time what is done in the context, however it ends."""
-        began = self._clock()
-        try:
-            yield
-        finally:
-            self.seconds[name] = round(self.seconds.get(name, 0.0) + self._clock() - began, 4)
-
-
-@dataclass(frozen=True)
-class Rig:
-    """On what the states of a trial are recovered: the layers of its stack, on a disk that answers at once."""
-
-    device: Emulated
-    queue: tuple[Layer, ...]
-    filesystem: Filesystem | ZfsPool
-    memory: tuple[Layer, ...]
-    server: ServerLayer
-    journal: Journal
-    folder: Path  # the trial's
-    ground: Callable[[Journal], AbstractContextManager[StackContext]] = scratch
-    hiding: Callable[[], AbstractContextManager[None]] = nullcontext  # in which the device is mounted
-    beside: tuple["RigDisk", ...] = ()  # the disks beside that of the data
-
-    @property
-    def line(self) -> DiskLine:
-        """The disks, whose power is cut at one moment."""
-        return DiskLine({DATA_DISK: self.device.disk.client, **{on.name: on.device.disk.client for on in self.beside}})
-
-    def see_that_it_is_well(self) -> None:
-        """Raise ``TrialError`` or ``HostError`` where the rig itself is at fault for what has failed on it."""
-        for device in (self.device, *(on.device for on in self.beside)):
-            self._see_that_it_is_well(device)
-        if full := first_full([self.folder, state_folder()]):
-            raise HostError(f"{full}: its filesystem is full; make room on it")
-
-    @staticmethod
-    def _see_that_it_is_well(device: Emulated) -> None:
-        disk = device.disk
-        if disk.process.poll() is not None:
-            raise TrialError(f"the emulated disk (pid {disk.pid}) ended by itself")
-        stats = disk.client.stats()
-        if failed := {name: count for name, count in stats["errors"].items() if count}:
-            raise TrialError(f"the emulated disk answered with errors, though none was asked for: {failed}")
-        if stats["enospc_errors"]:
-            raise HostError(
-                "the emulated disk found no room for its content; free some memory, or give less stack.size"
-            )
-        if not device.is_attached():
-            raise TrialError(f"the loop device over {disk.file} was detached by another")
-
-
-@dataclass(frozen=True)
-class RigDisk:
-    """A disk beside that of the data."""
-
-    name: str
-    device: Emulated
-    queue: tuple[Layer, ...]
-    filesystem: Filesystem
-
-    def attached(self, content: CutContent, number: int) -> NamedDisk:
-        """What the cut left on this disk, the ``number``-th, as a device; survivors are drawn for each disk apart."""
-        cut = replace(content, seed=seed_of(content.seed, number))
-        return NamedDisk(self.name, (replace(self.device, cut=cut), *self.queue))
-
-
-def rig_of(stack: Stack, limit_seconds: float, journal: Journal, folder: Path) -> Rig:
-    """The rig of a trial's stack; of each step ``limit_seconds`` at most."""
-    device, server = stack.device, next(layer for layer in stack.above if isinstance(layer, ServerLayer))
-    filesystem = next(layer for layer in stack.above if isinstance(layer, Filesystem | ZfsPool))
-    assert isinstance(device, Emulated)  # noqa: S101  (a rule of the study format: one emulated disk)
-    return Rig(
-        device,
-        tuple(layer for layer in stack.above if isinstance(layer, Queue)),
-        replace(filesystem, limit_seconds=limit_seconds, is_tried=False),
-        tuple(layer for layer in stack.above if isinstance(layer, Memory)),
-        replace(server, ready_seconds=limit_seconds, is_killed=True),
-        journal,
-        folder,
-        beside=tuple(_rig_disk(layer, limit_seconds) for layer in stack.above if isinstance(layer, NamedDisk)),
-    )
-
-
-def _rig_disk(disk: NamedDisk, limit_seconds: float) -> RigDisk:
-    device, *queue, filesystem = disk.layers
-    assert isinstance(device, Emulated)  # noqa: S101  (a rule of the study format: of the kind of the data's)
-    assert isinstance(filesystem, Filesystem)  # noqa: S101  (a rule of the study format: no ZFS)
-    return RigDisk(disk.disk, device, tuple(queue), replace(filesystem, limit_seconds=limit_seconds, is_tried=False))
-
-
-@contextmanager
-def attached(rig: Rig, content: CutContent, steps: Steps) -> Iterator[StackContext]:
-    """The state that a cut left as a device, its queue as in the trial."""
-    with ExitStack() as lowering:
-        with steps.step("attach"):
-            context = lowering.enter_context(rig.ground(rig.journal))
-            for disk in rig.line.disks.values():
-                disk.stats(reset=True)  # what it counts from now on is of this state
-            beside = (on.attached(content, number) for number, on in enumerate(rig.beside, 1))
-            for layer in (replace(rig.device, cut=content), *rig.queue, *beside):
-                context = lowering.enter_context(layer.raised(context))
-        try:
-            with rig.hiding():
-                yield context
-        finally:
-            with steps.step("lower"):
-                lowering.close()
-
-
-@contextmanager
-def running(rig: Rig, on_device: StackContext, steps: Steps, log: Path) -> Iterator[StackContext]:
-    """The server on the mounted state; killed in the end. Raises ``SpoiltError`` where it does not come so far."""
-    with ExitStack() as lowering:
-        with steps.step("mount"), _on_rig(rig), _not_mounting():
-            context = _mounted(rig, on_device, lowering)
-        for layer in rig.memory:
-            context = lowering.enter_context(layer.raised(context))
-        with steps.step("server"), _on_rig(rig), not_starting(log, is_bounded=bool(rig.memory)):
-            context = lowering.enter_context(replace(rig.server, log=log).raised(context))
-        yield context
-        with steps.step("lower"):
-            lowering.close()
-
-
-def damage(rig: Rig, on_device: StackContext, steps: Steps) -> list[Defect]:
-    """What a read-only check has against the filesystem after the mount has replayed what it has a journal of.
-
-    Raises ``SpoiltError`` where it does not mount.
-    """
-    with ExitStack() as lowering:
-        with steps.step("first mount"), _on_rig(rig), _not_mounting():
-            _mounted(rig, on_device, lowering)
-        with steps.step("unmount"):
-            lowering.close()
-            for context in (on_device, *on_device.disks.values()):
-                for device in context.devices:
-                    await_free(device.path)  # or the checker and the second mount would see what is in memory
-    with steps.step("check"):
-        damage_texts = [rig.filesystem.damage(on_device)]
-        for on in rig.beside:
-            text = on.filesystem.damage(on_device.disks[on.name])
-            damage_texts.append(f"disk {on.name}: {text}" if text else "")
-    if any(damage_texts):
-        rig.see_that_it_is_well()
-    return [Defect("filesystem", text) for text in damage_texts if text]
-
-
-def _mounted(rig: Rig, on_device: StackContext, lowering: ExitStack) -> StackContext:
-    """The context with the filesystem of each disk."""
-    context = lowering.enter_context(rig.filesystem.raised(on_device))
-    for on in rig.beside:
-        mounted = lowering.enter_context(on.filesystem.raised(context.disks[on.name]))
-        context = replace(context, disks={**context.disks, on.name: mounted})
-    return context
-
-
-@contextmanager
-def _not_mounting() -> Iterator[None]:
-    """Make an outcome of a mount that is refused or hangs in the context."""
-    try:
-        with _damaged():
-            yield
-    except TrialError as error:
-        raise SpoiltError("filesystem", str(error)) from None
-
-
-@contextmanager
-def _on_rig(rig: Rig) -> Iterator[None]:
-    """Have the rig looked at before anything that failed in the context counts as an outcome."""
-    try:
-        yield
-    except SpoiltError:
-        rig.see_that_it_is_well()
-        raise
-
-
-@contextmanager
-def _damaged() -> Iterator[None]:
-    """Make an outcome of what only a damaged filesystem answers."""
-    try:
-        yield
-    except OSError as error:
-        if error.errno not in DAMAGED:
-            raise
-        raise SpoiltError("filesystem", f"{error.filename or 'the filesystem'}: {error.strerror}") from None
-
-
-@contextmanager
-def not_starting(log: Path, *, is_bounded: bool) -> Iterator[None]:
-    """Make an outcome of a server that does not come up in the context; ``is_bounded``: its memory is.
-
-    One whose program did not run, that another killed, or that comes up otherwise than asked for is dbdyno's failure.
-    """
-    try:
-        with _damaged():
-            yield
-    except NotStartedError as error:
-        if not log.exists() or not log.stat().st_size:
-            raise TrialError(f"the server's program wrote no log, so it did not run: {error}") from None
-        if error.code == KILLED and not is_bounded:
-            raise TrialError(f"another process killed the server while it recovered: {error}") from None
-        raise SpoiltError("server", str(error)) from None
-
-
-TIMED = ("mount", "server")  # the steps of a recovery in which the power may be cut again
-
-
 class Verifying(Protocol):
     """A workload that can say what is left of it."""
 
@@ -341,7 +89,7 @@ class Verifying(Protocol):
 class Examiner:
     """Examines the cuts of one trial, one after the other."""
 
-    rig: Rig
+    rig: Rig[Any]
     workload: Verifying
     limit_seconds: float
     hold_s: float = 0.0
@@ -354,8 +102,8 @@ class Examiner:
         if planned.when == "recovery":
             state, content = self._cut_again(planned, taken, content)
         cut = self.of_state(planned, content, (taken.cut_ns, taken.cut_end_ns), window_start_ns)
-        if planned.when != "recovery" and all(name in cut.recovery_s for name in TIMED):
-            self.recoveries_s.append(sum(cut.recovery_s[name] for name in TIMED))
+        if planned.when != "recovery" and all(name in cut.recovery_s for name in self.rig.TIMED):
+            self.recoveries_s.append(sum(cut.recovery_s[name] for name in self.rig.TIMED))
         # Where the disk kept track of too little at the first of several cuts, the loss is understated all the same.
         reached = state.limit_reached or taken.limit_reached
         return replace(cut, unflushed_bytes=state.unflushed_bytes, limit_reached=reached), content
@@ -378,9 +126,9 @@ class Examiner:
         defects: list[Defect] = []
         verified = None
         try:
-            with attached(self.rig, content, steps) as on_device:
-                defects += damage(self.rig, on_device, steps)
-                with running(self.rig, on_device, steps, log) as context, steps.step("verify"):
+            with self.rig.attached(content, steps) as on:
+                defects += self.rig.damage(on, steps)
+                with self.rig.running(on, steps, log) as context, steps.step("verify"):
                     verified = self._verified(context.server, cut_ns)
         except SpoiltError as error:
             defects.append(error.defect)
@@ -413,17 +161,17 @@ class Examiner:
             steps = Steps()
             with (
                 suppress(SpoiltError),
-                attached(self.rig, content, steps) as on_device,
-                running(self.rig, on_device, steps, log),
+                self.rig.attached(content, steps) as on,
+                self.rig.running(on, steps, log),
             ):
                 pass
-            self.recoveries_s.append(sum(steps.seconds.get(name, 0.0) for name in TIMED))
+            self.recoveries_s.append(sum(steps.seconds.get(name, 0.0) for name in self.rig.TIMED))
         return sum(self.recoveries_s) / len(self.recoveries_s)
 
     def _cut_while_recovering(self, content: CutContent, name: str, after_s: float, log: Path) -> CutTaken | None:
         """Cut the power so long after the mount has begun; ``None`` where the state does not let itself be raised."""
         disk = self.rig.line
-        with attached(self.rig, content, Steps()) as on_device:
+        with self.rig.attached(content, Steps()) as on:
             disk.arm_cuts(round(self.hold_s * 1e9))
             failed: list[TrialError] = []
 
@@ -436,7 +184,7 @@ class Examiner:
             timer = threading.Timer(after_s, cut)
             timer.start()
             try:
-                with suppress(SpoiltError), running(self.rig, on_device, Steps(), log):
+                with suppress(SpoiltError), self.rig.running(on, Steps(), log):
                     timer.join()  # it may come a moment after this start, which was faster than the others
             finally:
                 timer.cancel()
@@ -468,6 +216,11 @@ def verified_by(
 
 def _see_that_it_lives(endpoint: Endpoint, patience_seconds: float) -> None:
     """Raise ``SpoiltError`` where a server has died while it was read, ``TrialError`` where another killed it."""
+    if endpoint.in_machine:
+        try:
+            endpoint.control.settings()
+        except ServerError as error:
+            raise SpoiltError("server", f"it starts, but its tables cannot be read: {error}") from None
     if endpoint.process:
         with suppress(Exception):
             endpoint.process.wait(patience_seconds)
@@ -523,6 +276,5 @@ def examine_kept(folder: Path, spec: TrialSpec, journal: Journal) -> Cut:
         stack = KINDS[spec.stack.kind].stack(spec, Disks((disk,)), Raising(place / "server.log", workload.prepare))
         limit = spec.crash.recovery_limit
         # Its filesystem may be of another's making: nobody else is to see it mounted.
-        rig = replace(rig_of(stack, limit, journal, place), hiding=unseen_mounts)
-        examiner = Examiner(rig, workload, limit)
+        examiner = Examiner(rig_of(stack, limit, journal, place, unseen_mounts), workload, limit)
         return examiner.of_state(planned_of(kept), kept.content, (kept.cut_ns, kept.cut_end_ns), kept.window_start_ns)

@@ -7,7 +7,8 @@ from dataclasses import dataclass, field, replace
 from functools import partial
 from typing import Any, ClassVar
 
-from dbdyno.crash.examine import Examiner, SpoiltError, Steps, cut_of, defects_of, not_starting, rig_of, verified_by
+from dbdyno.crash.examine import Examiner, cut_of, defects_of, verified_by
+from dbdyno.crash.rig import SpoiltError, Steps, not_starting, rig_of
 from dbdyno.crash.trial_cuts import (
     EXAMINING,
     AboutTrial,
@@ -26,7 +27,6 @@ from dbdyno.mysql.settings import REDO_PLACE
 from dbdyno.stack.disk_client import CutTaken, DiskClient, DiskLine
 from dbdyno.stack.kinds.kind import Stack
 from dbdyno.stack.layer import Endpoint, StackContext
-from dbdyno.stack.layers.device import Emulated
 from dbdyno.stack.layers.server import ServerLayer, how_it_ended
 from dbdyno.stack.space import Range, ranges_of
 from dbdyno.study.schema import CrashSection
@@ -388,7 +388,7 @@ def _disks_cut(stack: Stack, section: CrashSection, of_log: str) -> DiskClient |
     """
     clients = {}
     for name, device in {DATA_DISK: stack.device, **stack.disks}.items():
-        assert isinstance(device, Emulated)  # noqa: S101  (a rule of the study format)
+        assert device.disk is not None  # noqa: S101  (a rule of the study format)
         clients[name] = device.disk.client
     if len(clients) == 1:
         return clients[DATA_DISK]

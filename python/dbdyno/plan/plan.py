@@ -648,7 +648,8 @@ class Plan:
 def _seconds_of(spec: TrialSpec, *, is_further_step: bool = False) -> float:
     load = spec.workload
     seconds = load.seconds_before + (load.seconds_bound or _guessed(load))
-    seconds += spec.crash.cuts_each * CUT_SECONDS if spec.crash else 0.0
+    of_cut = GUEST_OVERHEAD_SECONDS if spec.stack.image else CUT_SECONDS
+    seconds += spec.crash.cuts_each * of_cut if spec.crash else 0.0
     if spec.stack.is_simulated:
         return seconds / GUESSED_SIMULATED_PER_SECOND
     if is_further_step:

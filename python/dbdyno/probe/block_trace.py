@@ -391,16 +391,17 @@ def tracing(
     if not (wanted or record):
         yield NoTrace()
         return
-    if context.device is None:
+    if context.device is None and disk is None:
         yield NoTrace("the data stand on no block device of their own")
         return
     with ExitStack() as ending:
-        trace: Trace
-        try:
-            trace = KernelTrace(ending.enter_context(reading(context.journal, context.device.path, record)), record)
-        except (NoTraceError, HostError) as error:
-            trace = NoTrace(str(error))
-            if disk is not None:
-                with suppress(TrialError):
-                    trace = InItsPlace(ending.enter_context(disk_tracing(disk, context.scratch)), trace.why)
+        trace: Trace = NoTrace("the requests go through the kernel of a machine, which is not traced")
+        if context.device:
+            try:
+                trace = KernelTrace(ending.enter_context(reading(context.journal, context.device.path, record)), record)
+            except (NoTraceError, HostError) as error:
+                trace = NoTrace(str(error))
+        if isinstance(trace, NoTrace) and disk:
+            with suppress(TrialError):
+                trace = InItsPlace(ending.enter_context(disk_tracing(disk, context.scratch)), trace.why)
         yield trace

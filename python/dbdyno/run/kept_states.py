@@ -33,7 +33,7 @@ def spec_of(folder: Path, treatment: str) -> TrialSpec:
 def spec_in(plan: Plan, treatment: str, folder: Path) -> TrialSpec:
     """Return what a treatment of a plan stands on. Raises ``UserError`` where no power is cut on it."""
     spec = plan.specs.get(treatment)
-    if spec is None or spec.crash is None or spec.stack.filesystem is None:
+    if spec is None or spec.crash is None or not (spec.stack.filesystem or spec.stack.image):
         raise UserError(f"{folder}: the run has no treatment {treatment!r} whose power was cut")
     return spec
 

@@ -357,6 +357,10 @@ def broken_crash_rules(spec: TrialSpec) -> Iterator[Mistake]:
         return
     yield from _window(spec)
     yield from _amounts(spec.crash)
+    if spec.stack.image and spec.crash.mode != "power":
+        text = f"is {shown(spec.crash.mode)}; dbdyno knows no process of the server in stack.image. Leave it out"
+        yield Mistake(("crash", "mode"), text)
+        return
     if spec.crash.mode == "failover" and not (spec.has_replica or spec.has_cluster):
         text = 'is "failover", and there is no replica to take over; give [server.replica] mode, "async" or "semisync"'
         text += ", or [server.cluster]"
@@ -378,8 +382,6 @@ _NO_CUTS = {
     "external": "needs a server that dbdyno starts: it can't kill or restart one that runs elsewhere. "
     "Leave [crash] out, or let dbdyno start a server of its own",
     "simulated": "needs a real kernel and a real server, and a simulated stack has none. Leave out stack.kernel",
-    IMAGE: "needs a filesystem that dbdyno mounts and a server that it restarts. Leave [crash] out, or give "
-    "stack.kernel one to boot instead of stack.image",
 }
 
 
@@ -417,6 +419,9 @@ def _cut(spec: TrialSpec, crash: CrashSection) -> Iterator[Mistake]:
         yield Mistake(("crash", "keep"), f"is {shown(crash.keep)}; of several disks no state is kept. Leave it out")
     if crash.hold is not None and "lying" not in crash.survivors:
         yield Mistake(("crash", "hold"), 'is for survivors = ["lying"]; add that, or leave hold out')
+    if "recovery" in crash.when and spec.stack.image and not spec.stack.start:
+        text = 'is "recovery", which without stack.start is over before dbdyno logs in. Give it, or leave this out'
+        yield Mistake(("crash", "when", crash.when.index("recovery")), text)
     if "page-write" in crash.when:
         yield from _page_writes(spec, crash.when.index("page-write"))
     if "ddl" in crash.when and not getattr(spec.workload, "ddl", False):
@@ -426,7 +431,10 @@ def _cut(spec: TrialSpec, crash: CrashSection) -> Iterator[Mistake]:
 
 def _page_writes(spec: TrialSpec, place: int) -> Iterator[Mistake]:
     path, engine, filesystem = ("crash", "when", place), spec.stack.engine.lower(), spec.stack.filesystem
-    if engine != PAGE_ENGINE:
+    if spec.stack.image:
+        text = 'is "page-write", but only the system in stack.image knows where a page lies on its drive. Leave it out'
+        yield Mistake(path, text)
+    elif engine != PAGE_ENGINE:
         text = f'is "page-write", but only {PAGE_ENGINE} writes pages in place while a load goes on, not {engine}.'
         yield Mistake(path, f"{text} Leave it out")
     elif filesystem in MOVING_FILESYSTEMS:

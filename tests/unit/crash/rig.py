@@ -6,7 +6,7 @@ from types import SimpleNamespace
 
 import pytest
 
-from dbdyno.crash.examine import Rig
+from dbdyno.crash.rig import LayersRig
 from dbdyno.errors import TrialError
 from dbdyno.stack.layer import StackContext
 from tests.unit.crash.support import taken
@@ -101,7 +101,7 @@ class Running:
     def raised(self, below):
         self.log.write_text(self.played.log, encoding="utf-8")
         self.played.at("start")
-        endpoint = SimpleNamespace(process=None, error_log=None, cgroup=None)
+        endpoint = SimpleNamespace(process=None, error_log=None, cgroup=None, in_machine=False)
         yield StackContext(below.journal, below.scratch, endpoint=endpoint)
         self.played.at("kill")
 
@@ -130,7 +130,7 @@ def rig(played, tmp_path):
         yield StackContext(journal, tmp_path)
 
     layers = Device(played), (), Mounted(played), (), Running(played)
-    return Rig(*layers, journal=None, folder=tmp_path, ground=ground)
+    return LayersRig(*layers, journal=None, folder=tmp_path, ground=ground)
 
 
 def refused(text="wrong fs type"):

@@ -7,10 +7,12 @@ from types import SimpleNamespace
 
 import pytest
 
-from dbdyno.crash.examine import Examiner, SpoiltError, verified_by
+from dbdyno.crash.examine import Examiner, verified_by
+from dbdyno.crash.rig import SpoiltError
 from dbdyno.crash.trial_cuts import PlannedCut
 from dbdyno.errors import HostError, TrialError
 from dbdyno.servers.contract import NotStartedError
+from dbdyno.stack.layer import Endpoint
 from dbdyno.stack.layers import server as layer
 from tests.unit.crash.rig import Verifier, refused
 from tests.unit.crash.support import taken, verified
@@ -143,7 +145,7 @@ def test_a_server_that_goes_while_it_is_read_is_no_broken_table(code, cgroup, ra
     monkeypatch.setattr(layer, "killed_for_memory", lambda _: False)
     process = SimpleNamespace(poll=lambda: code, wait=lambda _: code)
     control = SimpleNamespace(cause=lambda _: "its log says nothing")
-    endpoint = SimpleNamespace(process=process, cgroup=cgroup, error_log="error.log", control=control)
+    endpoint = Endpoint(control, None, process=process, error_log="error.log", cgroup=cgroup)
     verifier = Verifier(played, verified(tables=["lost the connection to socket /s"], complete=False))
     with pytest.raises(raised, match="its log says nothing"):
         verified_by(verifier, endpoint, None, (1, 2), 60.0)

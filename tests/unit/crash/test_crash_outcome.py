@@ -2,7 +2,8 @@
 
 import pytest
 
-from dbdyno.crash.examine import CAUSE_MAX, Defect, defects_of, worst
+from dbdyno.crash.examine import CAUSE_MAX, defects_of, worst
+from dbdyno.crash.rig import Defect
 from tests.unit.crash.support import verified
 
 WORST_FIRST = [

@@ -2,6 +2,7 @@
 
 import math
 from pathlib import Path
+from types import SimpleNamespace
 
 from dbdyno.model.metrics import METRICS
 from dbdyno.probe.block_trace import Traced, _columns, read_series, tracing
@@ -51,6 +52,14 @@ def test_a_study_that_does_not_ask_has_no_trace_and_no_reason(journal, tmp_path)
 def test_data_without_a_device_have_a_reason(journal, tmp_path):
     with tracing(StackContext(journal, tmp_path), wanted=True) as trace:
         assert trace.within((0, 1)).figures == {"none": "the data stand on no block device of their own"}
+
+
+def test_of_a_machine_of_the_users_own_the_drives_own_trace_is_taken(journal, tmp_path):
+    asked = []
+    client = SimpleNamespace(start_trace=lambda *words: asked.append(words), stop_trace=lambda: None)
+    with tracing(StackContext(journal, tmp_path), wanted=True, disk=SimpleNamespace(client=client)) as trace:
+        assert trace.why == "the requests go through the kernel of a machine, which is not traced"
+    assert asked == [(tmp_path / "requests.trace", "binary")]
 
 
 def test_a_reader_that_cannot_start_says_why(journal, tmp_path):

@@ -59,7 +59,7 @@ def test_a_command_in_the_machine_can_be_a_factor(study_file):
         "a kernel": ({"stack": 'kernel = "debian-6.1"'}, "stack.kernel: can't be set with stack.image"),
         "a filesystem": ({"stack": 'filesystem = "ext4"'}, "the machine's own system decides it"),
         "a queue": ({"more": "[queue]\nnr_requests = 64"}, "queue.nr_requests: can't be set with stack.image"),
-        "a cut": ({"more": "[crash]"}, "crash: needs a filesystem that dbdyno mounts"),
+        "a cut of another load": ({"more": "[crash]"}, 'workload.kind: is "slap"; only kind = "ledger" knows of each'),
         "hosts": ({"more": '[hosts]\nunder_test = ["a", "b"]'}, "can't be given with stack.image, which lies on this"),
         "clients elsewhere": (
             {"load": 'load = "write"\nclients_from = ["a"]'},
@@ -69,6 +69,38 @@ def test_a_command_in_the_machine_can_be_a_factor(study_file):
 )
 def test_what_can_not_be_said_of_it_is_refused_with_the_remedy(study_file, fields, why):
     assert why in refusal(study_file(STUDY.format(**{**GIVEN, **fields})))
+
+
+CUTS = {"load": 'duration = "5s"\naccounts = 10'}
+
+
+def ledger(fields):
+    text = STUDY.format(**{**GIVEN, **CUTS, **fields}).replace('kind = "slap"', 'kind = "ledger"')
+    return text.replace("queries = 60\n", "")
+
+
+@pytest.mark.parametrize(
+    ("fields", "why"),
+    {
+        "a kill": ({"more": '[crash]\nmode = "kill"'}, "dbdyno knows no process of the server in stack.image"),
+        "a cut in a page": (
+            {"more": '[crash]\nwhen = ["page-write"]'},
+            "only the system in stack.image knows where a page lies",
+        ),
+        "a cut in a recovery that nobody starts": (
+            {"more": '[crash]\nwhen = ["recovery"]'},
+            "without stack.start is over before dbdyno logs in",
+        ),
+    }.values(),
+)
+def test_cuts_that_need_to_know_its_system_are_refused(study_file, fields, why):
+    assert why in refusal(study_file(ledger(fields)))
+
+
+def test_its_power_can_be_cut(study_file):
+    fields = {"more": '[crash]\nwhen = ["ack", "flush", "recovery"]', "stack": 'start = "service mysql-server start"'}
+    plan = make_plan(load_study(study_file(ledger(fields))))
+    assert plan.control.treatment.levels == {"control": "control (innodb_flush_log_at_trx_commit = 0)"}
 
 
 def test_its_fields_are_refused_without_it(study_file):

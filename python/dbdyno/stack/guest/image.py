@@ -72,6 +72,10 @@ def free_ports(number: int) -> list[int]:
             each.close()
 
 
+class NotUpError(TrialError):
+    """A machine lets dbdyno in, and its server does not come up: a command was refused, or nothing answers."""
+
+
 @dataclass(frozen=True)
 class ImageMachine:
     """What is booted, and how it is reached."""
@@ -157,15 +161,19 @@ class RunningMachine:
             time.sleep(_PAUSE_SECONDS)
         raise self._failure(f"no login by ssh within {BOOT_SECONDS:.0f} s ({complaint})")
 
-    def run(self, field: str, command: str) -> None:
-        """Run a command that a field of the study gives. Raises ``TrialError``."""
-        code, output = self._ssh(command, SETUP_SECONDS)
+    def run(self, field: str, command: str, limit_seconds: float) -> None:
+        """Run a command that a field of the study gives.
+
+        Raises ``NotUpError`` where it fails or is not done in time, ``TrialError`` where the machine is lost.
+        """
+        code, output = self._ssh(command, limit_seconds)
         self.check_power()
         if code is None:
-            raise TrialError(f"stack.{field}: not done after {SETUP_SECONDS:.0f} s: {output}")
+            raise NotUpError(f"stack.{field}: not done after {limit_seconds:.0f} s: {output}")
+        if code == _SSH_LOST:
+            raise TrialError(f"stack.{field}: exit {code} (the connection was lost): {output}")
         if code != 0:
-            lost = " (the connection was lost)" if code == _SSH_LOST else ""
-            raise TrialError(f"stack.{field}: exit {code}{lost}: {output}")
+            raise NotUpError(f"stack.{field}: exit {code}: {output}")
 
     def system(self) -> str:
         """What the machine says that it runs; ``"unknown"`` where it has no such program."""

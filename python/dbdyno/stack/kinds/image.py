@@ -24,7 +24,7 @@ from dbdyno.stack.kinds.emulated import touched_by_disks
 from dbdyno.stack.kinds.external import database_need, needs_of_session
 from dbdyno.stack.kinds.kind import Raising, Stack, StackKind
 from dbdyno.stack.layers.data import Disks
-from dbdyno.stack.layers.device import Emulated
+from dbdyno.stack.layers.device import DiskInGuest
 from dbdyno.stack.layers.emulated_disk import is_rotational, running_disk
 from dbdyno.stack.layers.external_server import ExternalServerLayer
 from dbdyno.stack.layers.machine import BootedImage
@@ -70,10 +70,11 @@ class ImageStack(StackKind[Disks]):
         yield from touched_by_disks(list(disks.values()))
         images = ", ".join(dict.fromkeys(str(spec.stack.image) for spec in specs))
         memory = format_bytes(max(spec.stack.guest_memory for spec in specs))
+        cuts = ", each power cut" if any(spec.crash for spec in specs) else ""
         yield (
-            f"booted: a virtual machine for each trial and each image of data that is prepared ({images}, which is not "
-            f"written; {memory} of memory, at most {format_bytes(OVERLAY_BYTES_MAX)} in the state folder); it reaches "
-            "no network, and its sshd and its server can be reached from this host alone"
+            f"booted: a virtual machine for each trial{cuts} and each image of data that is prepared ({images}, which "
+            f"is not written; {memory} of memory, at most {format_bytes(OVERLAY_BYTES_MAX)} in the state folder); it "
+            "reaches no network, and its sshd and its server can be reached from this host alone"
         )
 
     def server_version(self, spec: TrialSpec) -> str:
@@ -107,7 +108,7 @@ class ImageStack(StackKind[Disks]):
         stack = spec.stack
         inside, ports = server_url(stack.server).port, free_ports(2)
         url = forwarded(stack.server, ports[1])
-        drive = Emulated(
+        drive = DiskInGuest(
             image.disks[0],
             stack.device,
             rotational=is_rotational(stack.device),

@@ -54,14 +54,7 @@ class Emulated:
     def raised(self, below: StackContext) -> Iterator[StackContext]:
         """The loop device over the disk, in instant mode; ``measuring`` turns the model on."""
         undo = DetachLoops(str(self.disk.file))
-        disk = self.disk.client
-        disk.set_mode("instant")
-        # Whether the kernel must send FLUSH depends on the drive.
-        disk.set_model(self.model, self.seed)
-        if self.cut:
-            disk.restore_cut(self.cut.name, self.cut.survivors, self.cut.seed)
-        else:
-            disk.restore(PREPARED) if self.restore else disk.clear()
+        self.put_content()
         with below.journal.undoing(undo):
             path = self._attach()
             facts = disk_facts(path.name)
@@ -74,10 +67,23 @@ class Emulated:
                 "io_flusher": self.disk.observed.get("io_flusher"),
                 "realtime": self.disk.observed.get("realtime"),
             }
-            if disk.stats().get("flush_ignored"):
+            if self.disk.client.stats().get("flush_ignored"):
                 observed["flush_ignored"] = True
             device = BlockDevice(path, rotational=self.rotational, disposable=True, control=self.disk.control)
             yield below.raised(self.name, observed, device=device)
+
+    def put_content(self) -> None:
+        """Have the disk hold what the trial starts from, and answer at once."""
+        disk = self.disk.client
+        disk.set_mode("instant")
+        # Whether the kernel must send FLUSH depends on the drive.
+        disk.set_model(self.model, self.seed)
+        if self.cut:
+            disk.restore_cut(self.cut.name, self.cut.survivors, self.cut.seed)
+        elif self.restore:
+            disk.restore(PREPARED)
+        else:
+            disk.clear()
 
     def is_attached(self) -> bool:
         """Whether it is still the block device that it was raised as."""

@@ -9,10 +9,10 @@ from typing import Any
 from dbdyno.errors import TrialError
 from dbdyno.host.read import UNKNOWN
 from dbdyno.stack.capabilities import Capability
-from dbdyno.stack.guest.image import ImageMachine, RunningMachine, booted_image
+from dbdyno.stack.guest.image import SETUP_SECONDS, ImageMachine, NotUpError, RunningMachine, booted_image
 from dbdyno.stack.guest.machine import DiskOfGuest, cpus
 from dbdyno.stack.layer import StackContext
-from dbdyno.stack.layers.device import PREPARED, Emulated
+from dbdyno.stack.layers.device import DiskInGuest
 from dbdyno.stack.layers.emulated_disk import EmulatedDisk, compensate_file
 from dbdyno.stack.undo_log import Journal
 from dbdyno.store.records import TrialDevice
@@ -25,7 +25,7 @@ NOT_READ_BACK = ("filesystem", "scheduler")  # of a system that dbdyno knows not
 class BootedImage:
     """A machine with power, logged in to, whose server answers."""
 
-    drive: Emulated  # its second one
+    drive: DiskInGuest  # its second one
     bus: str
     machine: ImageMachine
     commands: dict[str, str]  # field of the study -> what is run, in this order
@@ -46,11 +46,8 @@ class BootedImage:
     @contextmanager
     def raised(self, below: StackContext) -> Iterator[StackContext]:
         """The machine; the drive answers at once until it is measured."""
-        with booted_image(self.machine, self._drive(), below.journal, self.accelerator) as running:
-            running.wait_for_login()
-            for field, command in self.commands.items():
-                running.run(field, command)
-            self._wait_for_server(running)
+        with self.powered(below.journal) as running:
+            self.start(running, SETUP_SECONDS, SERVER_SECONDS)
             device: dict[str, Any] = {
                 "kind": "emulated",
                 "model": self.drive.model,
@@ -70,22 +67,31 @@ class BootedImage:
             if self.shuts_down:
                 running.shut_down()
 
+    @contextmanager
+    def powered(self, journal: Journal) -> Iterator[RunningMachine]:
+        """The machine, logged in to; nothing has been run in it."""
+        with booted_image(self.machine, self._drive(), journal, self.accelerator) as running:
+            running.wait_for_login()
+            yield running
+
+    def start(self, running: RunningMachine, command_seconds: float, server_seconds: float) -> None:
+        """Run the study's commands, and wait until the server answers.
+
+        Raises ``NotUpError`` where it does not come up, ``TrialError`` where it lacks what the study needs.
+        """
+        for field, command in self.commands.items():
+            running.run(field, command, command_seconds)
+        self._wait_for_server(running, server_seconds)
+
     def _drive(self) -> DiskOfGuest:
         drive = self.drive
-        client = drive.disk.client
-        client.set_mode("instant")
-        client.set_model(drive.model, drive.seed)
-        if drive.restore:
-            client.restore(PREPARED)
-        else:
-            client.clear()
+        drive.put_content()
         compensate_file(drive.disk)
-        cache = client.stats()["write_cache"] == "volatile"
+        cache = drive.disk.client.stats()["write_cache"] == "volatile"
         return DiskOfGuest(drive.disk.file, self.bus, drive.rotational, cache, port=1)
 
-    def _wait_for_server(self, running: RunningMachine) -> None:
-        """Wait until the server answers. Raises ``TrialError`` where it does not, or lacks what the study needs."""
-        until, complaint = time.monotonic() + SERVER_SECONDS, ""
+    def _wait_for_server(self, running: RunningMachine, seconds: float) -> None:
+        until, complaint = time.monotonic() + seconds, ""
         while time.monotonic() < until:
             running.check_power()
             try:
@@ -97,7 +103,7 @@ class BootedImage:
             if lacking:
                 raise TrialError("; ".join(need.said for need in lacking))
             return
-        raise TrialError(
-            f"the server in {self.machine.image.name} does not answer within {SERVER_SECONDS:.0f} s: {complaint}; look "
+        raise NotUpError(
+            f"the server in {self.machine.image.name} does not answer within {seconds:.0f} s: {complaint}; look "
             "at what stack.start does, and whether the server listens at all addresses of its machine"
         )
