@@ -4,7 +4,7 @@ import json
 
 import pytest
 
-from dbdyno.errors import UserError
+from dbdyno.errors import HostError, UserError
 from dbdyno.servers.sources import debian
 from dbdyno.stack.guest import kernels, openzfs
 from dbdyno.stack.kinds import booted
@@ -102,7 +102,7 @@ def test_the_headers_are_those_of_the_very_kernel(monkeypatch):
 class OtherKernels:
     """A source that is for kernels of the past."""
 
-    suites, coordinates = ("trixie",), "zfs-dkms"
+    suites, coordinates, newest = ("trixie",), "zfs-dkms", "5.4"
 
     def fetch(self, downloads, progress):
         (downloads / "zfs.deb").touch()
@@ -111,7 +111,28 @@ class OtherKernels:
     def unpack(self, downloads, files, tree):
         source = tree / "usr/src/zfs-2.3.9"
         source.mkdir(parents=True)
-        (source / "META").write_text(META.replace("6.14", "5.4"))
+        (source / "META").write_text(META.replace("6.14", self.newest))
+
+
+@pytest.mark.parametrize(
+    ("apt_says", "said"),
+    [
+        ("E: Version '6.1.176-1' for 'linux-headers-6.1.0-50-amd64' was not found", "kernels remove debian-6.1, then"),
+        ("E: Unable to locate package linux-headers-6.1.0-50-amd64", "has the headers of 6.1.0-50-amd64 no more"),
+        ("E: Could not resolve", "E: Could not resolve"),
+    ],
+)
+@pytest.mark.usefixtures("modules")
+def test_headers_that_a_suite_has_replaced_are_told_from_no_mirror(monkeypatch, apt_says, said):
+    class NoHeaders:
+        def fetch(self, downloads, progress):
+            raise HostError(apt_says)
+
+    monkeypatch.setattr(OtherKernels, "newest", "6.1")
+    monkeypatch.setattr(openzfs, "_SOURCE", OtherKernels())
+    monkeypatch.setattr(openzfs, "_compiler", lambda *_: NoHeaders())
+    with pytest.raises(HostError, match=said):
+        openzfs.add_openzfs("debian-6.1", Watched())
 
 
 class Watched:

@@ -34,12 +34,15 @@ _SOURCE = Debian(
 _PROGRAMS = ("make", "bash", "dash", "coreutils", "sed", "grep", "findutils", "diffutils", "gawk", "kmod", "binutils",
              "libc6-dev")  # fmt: skip
 _BOUNDS = re.compile(r"^Linux-(Minimum|Maximum):\s*(\d+)\.(\d+)$", re.MULTILINE)
+_NOT_THERE = re.compile(r"E: (Version '\S+' for '\S+' was not found|Unable to locate package)")
 _VERSION = re.compile(r"^Version:\s*(\S+)$", re.MULTILINE)
-# Of devices a build needs this one alone. The namespace, and all that runs in it, ends with the first program.
+# Beside its files a build needs this one device, and objtool its limits in /proc. The namespace, and all that runs in
+# it, ends with the first program.
 _ENTER = """\
 set -e
 touch "$1/dev/null"
 mount --bind /dev/null "$1/dev/null"
+mount -t proc proc "$1/proc"
 exec chroot "$1" /usr/bin/env -i PATH=/usr/sbin:/usr/bin:/sbin:/bin LC_ALL=C HOME=/tmp /bin/bash -e "$2"
 """
 _CONFIGURE = """\
@@ -114,7 +117,15 @@ def _build(product: KernelProduct, release: str, folder: Path, progress: FetchPr
     (source,) = (zfs / "usr/src").glob("zfs-*")
     version = _check_version(product.name, release, (source / "META").read_text(encoding="utf-8"))
     compiler = _compiler(product, release)
-    fetched = compiler.fetch(downloads["downloads-compiler"], progress)
+    try:
+        fetched = compiler.fetch(downloads["downloads-compiler"], progress)
+    except HostError as error:
+        if not _NOT_THERE.search(str(error)):
+            raise
+        raise HostError(
+            f"Debian's {product.suite} has the headers of {release} no more; get the kernel that it has by now: "
+            f"dbdyno kernels remove {product.name}, then dbdyno kernels add {product.name} --zfs"
+        ) from None
     unpack(compiler, downloads["downloads-compiler"], fetched, root, progress)
     source.rename(root / "usr/src/zfs")
     _run_inside(root, _CONFIGURE.format(release=release), progress, f"configuring OpenZFS {version} for {release}")
@@ -158,7 +169,7 @@ def _run_inside(root: Path, script: str, progress: FetchProgress, text: str) -> 
     for name in ("bin", "sbin", "lib", "lib64"):  # where a suite's packages have /usr alone
         if not (root / name).exists():
             (root / name).symlink_to(f"usr/{name}")
-    for name in ("dev", "tmp"):
+    for name in ("dev", "proc", "tmp"):
         (root / name).mkdir(exist_ok=True)
     if not (root / "usr/bin/awk").exists():  # a link that installing would make
         (root / "usr/bin/awk").symlink_to("gawk")
