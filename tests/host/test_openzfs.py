@@ -63,7 +63,8 @@ def test_what_a_study_asks_of_a_pool_is_read_back_from_the_kernels_own(state, mo
     assert {one["name"]: one["openzfs"] for one in listed}[KERNEL] == record["version"]
     done = dbdyno("run", str(study), "--into", str(into), state=state, timeout=2400)
     assert done.returncode == 0, done.stderr
-    lz4, zstd = (trial.observed["filesystem"] for trial in sorted(read_run(into).trials, key=lambda one: one.treatment))
+    by_treatment = {trial.treatment: trial.observed["filesystem"] for trial in read_run(into).trials}
+    lz4, zstd = by_treatment["t1"], by_treatment["t2"]
     for observed in (lz4, zstd):
         assert observed["kind"] == "zfs"
         assert observed["version"].startswith(record["version"])
