@@ -2,7 +2,7 @@
 
 import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 MIB = 1024**2
 
@@ -258,38 +258,54 @@ BTRFS = _Btrfs(
 )
 
 
-# ZFS, by the program zfs-fuse: no kernel module is needed, and no pool of the host's is in reach of it.
+# ZFS: in a virtual machine by its kernel's OpenZFS; on the host by the program zfs-fuse, for which no kernel module is
+# needed, and in reach of which no pool of the host's is.
 
 
 # Of a pool, and of its filesystem: what may be said of how data is stored; never where it is mounted, or shared.
 POOL_PROPERTIES = words("ashift")
 PROPERTIES = words("compression recordsize atime logbias primarycache checksum copies")
 # Of the kernel's OpenZFS, and not of zfs-fuse (pool version 23).
-OF_OPENZFS = words("""
-    sync acltype relatime redundant_metadata dnodesize special_small_blocks direct autotrim encryption keyformat
-    keylocation
-    """)
+OF_OPENZFS = words("sync relatime redundant_metadata dnodesize direct prefetch xattr")
+OF_OPENZFS_POOL = words("autotrim")
+_REFUSED = words("acltype special_small_blocks encryption keyformat keylocation")  # OpenZFS alone has these, too
+_COMPRESSIONS_OF_OPENZFS = re.compile(r"(lz4|zstd(-fast)?)(-\d+)?")
+# What lies in it gives nobody rights; nothing remembers the pool beside its disk.
+_OF_OPENZFS_ALWAYS = ("-O", "setuid=off", "-O", "devices=off", "-o", "cachefile=none")
 ASHIFT = "12"  # blocks of 4 KiB, the sector of an emulated disk
 
 
-class _Zfs(Kind):
+@dataclass(frozen=True)
+class ZfsKind(Kind):
+    """That of zfs-fuse, or OpenZFS."""
+
+    is_openzfs: bool = False
+
+    @property
+    def pool_properties(self) -> frozenset[str]:
+        """Those that a study may give to the pool."""
+        return POOL_PROPERTIES | (OF_OPENZFS_POOL if self.is_openzfs else frozenset())
+
     def making(self, options: str, uuid: str | None) -> list[str]:
         """``zpool create``, with the disk's own sector size unless the study gives one; a pool takes no UUID."""
         assert uuid is None  # noqa: S101  (a rule of the study format: not on real disks)
         properties = dict(self.properties(options))
         default = [] if "ashift" in properties else ["-o", f"ashift={ASHIFT}"]
-        return [*self.command, *default, *options.split()]
+        always = _OF_OPENZFS_ALWAYS if self.is_openzfs else ()
+        return [*self.command, *default, *options.split(), *always]
 
     def flag_mistake(self, flag: str, value: str) -> str | None:
         """A property that is none of those above."""
-        known = POOL_PROPERTIES if flag == "-o" else PROPERTIES
+        known = self.pool_properties if flag == "-o" else PROPERTIES | (OF_OPENZFS if self.is_openzfs else frozenset())
         name, _, setting = value.partition("=")
-        if name in OF_OPENZFS:
-            hint = (
-                ". For commits that are not flushed give innodb_flush_log_at_trx_commit = 0" if name == "sync" else ""
-            )
+        is_newer = name in OF_OPENZFS | OF_OPENZFS_POOL | _REFUSED
+        is_newer |= name == "compression" and _COMPRESSIONS_OF_OPENZFS.fullmatch(setting) is not None
+        if is_newer and not self.is_openzfs:
+            lacking = value if name == "compression" else name
+            hint = "; commits that are not flushed: innodb_flush_log_at_trx_commit = 0" if name == "sync" else ""
             return (
-                f"holds {value!r}, which only the kernel's OpenZFS has; dbdyno runs zfs-fuse, which has no {name}{hint}"
+                f"holds {value!r}, which only the kernel's OpenZFS has; on the host dbdyno runs zfs-fuse, which has no "
+                f'{lacking}. For OpenZFS boot a kernel that has it: stack.kernel = "debian-6.1"{hint}'
             )
         if name not in known or not NAME.fullmatch(setting):
             return f"holds {value!r}; {flag} may give {', '.join(f'{entry}=...' for entry in sorted(known))}"
@@ -304,7 +320,7 @@ class _Zfs(Kind):
                 yield name, value
 
 
-ZFS = _Zfs(
+ZFS = ZfsKind(
     "zfs",
     "zfs-fuse",
     "zfs-fuse",
@@ -313,6 +329,13 @@ ZFS = _Zfs(
     flags={"-o": POOL_PROPERTIES, "-O": PROPERTIES},
     mountable=False,
     usual=False,
+)
+OPENZFS = replace(
+    ZFS,
+    program="",
+    package="",
+    is_openzfs=True,
+    flags={"-o": POOL_PROPERTIES | OF_OPENZFS_POOL, "-O": PROPERTIES | OF_OPENZFS},
 )
 
 

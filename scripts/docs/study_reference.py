@@ -7,7 +7,7 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Literal, get_args, get_origin
 
-from dbdyno.filesystems import ANY_MOUNT, Kind
+from dbdyno.filesystems import ANY_MOUNT, OPENZFS, Kind
 from dbdyno.filesystems import KINDS as FILESYSTEMS
 from dbdyno.model.metrics import METRICS
 from dbdyno.study.beside import AlterBeside, BesideSection, DumpBeside, MariabackupBeside
@@ -192,7 +192,7 @@ def _options() -> Iterator[str]:
     yield "Inside a flag, and to `mount`, a study may give these; `#` is a number or a size, a bar separates words.\n"
     yield f"- any filesystem's `mount`: `{' '.join(sorted(ANY_MOUNT))}`"
     told = set()
-    for kind in FILESYSTEMS.values():
+    for kind in (*FILESYSTEMS.values(), OPENZFS):
         parts = [
             f"`{flag}` `{' '.join(sorted(known))}`"
             for flag, known in kind.flags.items()
@@ -202,6 +202,7 @@ def _options() -> Iterator[str]:
         told_of = "; ".join(parts)
         if told_of and told_of not in told:
             alike = [f"`{one.name}`" for one in FILESYSTEMS.values() if _same(one, kind)]
+            alike = alike or [f"`{kind.name}` in a virtual machine"]
             yield f"- {', '.join(alike)}: {told_of}"
         told.add(told_of)
 

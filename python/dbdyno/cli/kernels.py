@@ -11,7 +11,9 @@ app = typer.Typer(
     rich_markup_mode=None,
     invoke_without_command=True,
 )
-NAME = typer.Argument(metavar="NAME", help="A kernel, as dbdyno kernels lists it.", autocompletion=kernels_to_get)
+HELP = "A kernel, as dbdyno kernels lists it."
+NAME = typer.Argument(metavar="NAME", help=HELP, autocompletion=kernels_to_get)
+NAMES = typer.Argument(metavar="NAME...", help=HELP, autocompletion=kernels_to_get)
 
 
 @app.callback()
@@ -20,32 +22,54 @@ def kernels(context: typer.Context, json_: bool = JSON) -> None:
     if context.invoked_subcommand is not None:
         return
     from dbdyno.cli.output import table
-    from dbdyno.stack.guest.kernels import known_kernels
+    from dbdyno.stack.guest.kernels import find_kernel, known_kernels
+    from dbdyno.stack.guest.openzfs import openzfs_of
     from dbdyno.stack.kinds.booted import qemu
     from dbdyno.study.simulated_loads import kernels_by_name
 
     found, machines = known_kernels(), qemu()
+    for one in found:
+        zfs = openzfs_of(find_kernel(one["name"]).modules) if one["installed"] else None
+        one["openzfs"] = zfs.version if zfs else None
     if json_:
         print_json(found)
         return
-    head = ("name", "on this host", "from", "MB to get", "MB unpacked")
+    head = ("name", "on this host", "OpenZFS", "from", "MB to get", "MB unpacked")
     rows = [
-        [one["name"], one["release"] or "no", one["coordinates"], str(one["download_mb"]), str(one["unpacked_mb"])]
+        [
+            one["name"],
+            one["release"] or "no",
+            one["openzfs"] or "no",
+            one["coordinates"],
+            str(one["download_mb"]),
+            str(one["unpacked_mb"]),
+        ]
         for one in found
     ]
-    print(table(head, rows, right=3))
+    print(table(head, rows, right=4))
     print(f"booted in {machines.said}")
     print(f"simulated, nothing to download: {', '.join(kernels_by_name())}")
 
 
 @app.command("add")
-def add(name: str = NAME, json_: bool = JSON) -> None:
-    """Download a kernel into the state folder; resumes an interrupted download."""
+def add(
+    names: list[str] = NAMES,
+    zfs: bool = typer.Option(False, "--zfs", help="Build OpenZFS for it too; takes minutes."),
+    json_: bool = JSON,
+) -> None:
+    """Download kernels into the state folder; resumes an interrupted download."""
     from dbdyno.stack.guest.kernels import add, kernels_folder, product_named
+    from dbdyno.stack.guest.openzfs import DOWNLOAD_MB, add_openzfs
 
-    with Fetching(name, product_named(name).download_mb) as progress:
-        record = add(name, progress)
-    print_done(f"{name}: {record['release']}, in {kernels_folder() / name}", record, json_=json_)
+    for product in [product_named(name) for name in names]:  # all are known before the first is fetched
+        with Fetching(product.name, product.download_mb) as progress:
+            record = add(product.name, progress)
+        words = f"{product.name}: {record['release']}, in {kernels_folder() / product.name}"
+        if zfs:
+            with Fetching(product.name, DOWNLOAD_MB) as progress:
+                record = {**record, "openzfs": add_openzfs(product.name, progress)["version"]}
+            words += f", with OpenZFS {record['openzfs']}"
+        print_done(words, record, json_=json_)
 
 
 @app.command("remove")

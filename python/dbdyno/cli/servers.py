@@ -59,9 +59,9 @@ def servers(context: typer.Context, json_: bool = JSON) -> None:
 
 @app.command("add")
 def add(
-    name: str = typer.Argument(
-        metavar="NAME|URL|FILE",
-        help="A server, as dbdyno servers lists it, or a vendor's archive (.tar.gz, .tar.xz).",
+    names: list[str] = typer.Argument(
+        metavar="NAME...|URL|FILE",
+        help="Servers, as dbdyno servers lists them, or a vendor's archive (.tar.gz, .tar.xz).",
         autocompletion=servers_to_get,
     ),
     sha256: str = typer.Option("", metavar="HEX", help="An archive's checksum, as the vendor lists it."),
@@ -69,12 +69,16 @@ def add(
     key: Path = typer.Option(None, metavar="FILE", help="The vendor's public key, which the signature is made with."),
     json_: bool = JSON,
 ) -> None:
-    """Download a server into the state folder; goes on where a killed try stopped."""
+    """Download servers into the state folder; goes on where a killed try stopped."""
     from dbdyno.errors import UserError
     from dbdyno.servers.sources.archive import Archive
     from dbdyno.servers.sources.cache import add, add_archive, product_named, tree_of
 
-    if "/" in name or name.endswith((".gz", ".xz", ".tgz", ".tar")):
+    archives = [name for name in names if "/" in name or name.endswith((".gz", ".xz", ".tgz", ".tar"))]
+    if archives and len(names) > 1:
+        raise UserError(f"{archives[0]} is an archive, which is added alone; its checksum or signature is its own")
+    if archives:
+        name = archives[0]
         with Fetching(name.rpartition("/")[2], 0) as progress:
             record = add_archive(Archive(name, sha256.lower(), signature, key), progress)
         name = record["name"]
@@ -82,9 +86,10 @@ def add(
         return
     if sha256 or signature or key:
         raise UserError("--sha256, --signature and --key are for an archive; what dbdyno lists is checked anyway")
-    with Fetching(name, product_named(name).download_mb) as progress:
-        record = add(name, progress)
-    print_done(f"{name}: {record['version']}, in {tree_of(name)}", record, json_=json_)
+    for name, download_mb in [(name, product_named(name).download_mb) for name in names]:  # all are known
+        with Fetching(name, download_mb) as progress:
+            record = add(name, progress)
+        print_done(f"{name}: {record['version']}, in {tree_of(name)}", record, json_=json_)
 
 
 @app.command("remove")

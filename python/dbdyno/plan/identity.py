@@ -6,8 +6,10 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
+from dbdyno.filesystems import OPENZFS
+from dbdyno.model.design import BOOTED
 from dbdyno.study.document import Setting, WorkloadSection
-from dbdyno.study.schema import TrialSpec
+from dbdyno.study.schema import StackSection, TrialSpec
 from dbdyno.system.files import file_sha256
 
 VERSION = 2  # of how data are prepared; what was kept under another one is not used
@@ -26,7 +28,7 @@ def image_key(
     what: dict[str, Any] = {
         "version": VERSION,
         "place": [stack.size, stack.devices] if emulated else "tree",
-        "filesystem": [stack.filesystem, spec.filesystem.mkfs, spec.filesystem.mount] if emulated else None,
+        "filesystem": [_made(stack), spec.filesystem.mkfs, spec.filesystem.mount] if emulated else None,
         "server": server,
         "settings": dict(settings),
         "engine": stack.engine if server else None,
@@ -40,6 +42,12 @@ def image_key(
         what["disks"] = {name: _on_disk(disk) if emulated else None for name, disk in spec.by_disk.items()}
         what["places"] = spec.places
     return hashlib.sha256(json.dumps(what, sort_keys=True).encode()).hexdigest()
+
+
+def _made(stack: StackSection) -> str | None:
+    """What made the filesystem: of ZFS there are two, and one can't open the pools of the other."""
+    is_openzfs = stack.filesystem == OPENZFS.name and stack.kind == BOOTED
+    return "OpenZFS" if is_openzfs else stack.filesystem
 
 
 def _on_disk(disk: TrialSpec) -> list[object]:

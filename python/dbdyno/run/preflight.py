@@ -12,6 +12,7 @@ from typing import Any, TypeVar
 from dbdyno import __version__
 from dbdyno.errors import DbdynoError, HostError, UserError
 from dbdyno.filesystems import KINDS as FILESYSTEMS
+from dbdyno.filesystems import OPENZFS
 from dbdyno.host.processor import (
     is_guest,
     kernel_facts,
@@ -215,7 +216,9 @@ def check_filesystems(plan: Plan) -> Iterator[Capability]:
 
 def _mkfs_options(spec: TrialSpec) -> MkfsOptions | None:
     name, stack, options = spec.stack.filesystem, spec.stack, spec.filesystem.mkfs
-    return MkfsOptions(name, options, stack.size, stack.filesystem_devices) if name and options else None
+    if not name or not options or (name == OPENZFS.name and KINDS[stack.kind].IN_GUEST):  # whose own tools say so
+        return None
+    return MkfsOptions(name, options, stack.size, stack.filesystem_devices)
 
 
 def _mount_options(spec: TrialSpec) -> MountOptions | None:

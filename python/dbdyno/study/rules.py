@@ -5,7 +5,7 @@ from collections.abc import Iterator
 from os.path import normpath
 from pathlib import Path
 
-from dbdyno.filesystems import KINDS, fits
+from dbdyno.filesystems import KINDS, OPENZFS, fits
 from dbdyno.model.design import BOOTED, IMAGE
 from dbdyno.model.disks import DATA_DISK
 from dbdyno.model.quantity import is_off
@@ -60,9 +60,10 @@ from dbdyno.system.files import SCRIPT_LIMIT_BYTES, open_regular, read_text
 # other device or file is touched, or how mount itself goes about it.
 
 
-def mkfs_mistake(kind: str, text: str) -> str | None:
-    """What is wrong with mkfs options for a filesystem, if anything."""
-    with_value, without = KINDS[kind].flags, KINDS[kind].flags_alone
+def mkfs_mistake(name: str, text: str, *, is_booted: bool = False) -> str | None:
+    """What is wrong with mkfs options for a filesystem, if anything; a booted kernel has a ZFS of its own."""
+    kind = OPENZFS if is_booted and name == OPENZFS.name else KINDS[name]
+    with_value, without = kind.flags, kind.flags_alone
     words = iter(text.split())
     for word in words:
         flag, joined, value = word.partition("=") if word.startswith("--") else (word[:2], word[2:], word[2:])
@@ -71,11 +72,11 @@ def mkfs_mistake(kind: str, text: str) -> str | None:
         if flag in without and not joined:
             continue
         if flag not in with_value:
-            return f"holds {flag!r}; for {kind} a study may give {' '.join(sorted({*with_value, *without})) or 'none'}"
+            return f"holds {flag!r}; for {name} a study may give {' '.join(sorted({*with_value, *without})) or 'none'}"
         value = value if joined else next(words, "")
         if not value or value.startswith("-"):
             return f"gives {flag!r} no value"
-        if why := KINDS[kind].flag_mistake(flag, value):
+        if why := kind.flag_mistake(flag, value):
             return why
     return None
 
@@ -619,10 +620,13 @@ def _simulated_only(spec: TrialSpec) -> Iterator[Mistake]:
 def _passed_on(spec: TrialSpec) -> Iterator[Mistake]:
     for place, on in ((("filesystem",), spec), *(((*DISKS, name), disk) for name, disk in spec.by_disk.items())):
         kind, options = on.stack.filesystem, on.filesystem
-        if kind and (text := mkfs_mistake(kind, options.mkfs)):
+        if kind and (text := mkfs_mistake(kind, options.mkfs, is_booted=spec.stack.kind == BOOTED)):
             yield Mistake((*place, "mkfs"), text)
         if kind and (text := mount_mistake(kind, options.mount)):
             yield Mistake((*place, "mount"), text)
+    if spec.filesystem.arc_max and (spec.stack.filesystem != OPENZFS.name or spec.stack.kind != BOOTED):
+        text = 'is for ZFS of a booted kernel: stack.kernel = "debian-6.1" and stack.filesystem = "zfs". Leave it out'
+        yield Mistake(("filesystem", "arc_max"), text)
     for name, value in spec.server.settings.items():
         if text := setting_mistake(name, value, may_have_replica=spec.stack.kind == "external"):
             yield Mistake(("server", "settings", name), text)

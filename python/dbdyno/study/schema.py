@@ -468,6 +468,8 @@ class FilesystemSection(FileSection):
     """Further arguments of mkfs: `"-b 4096 -O ^has_journal"`."""
     mount: Options = ""
     """Mount options: `"noatime,nobarrier"`; `"defaults"` is a level without any. Read back."""
+    arc_max: Annotated[Size, Field(ge=64 * 1024**2)] | None = None
+    """The most that OpenZFS's cache takes of a virtual machine's memory (`zfs_arc_max`). Read back."""
 
 
 class PlaceSection(FileSection):

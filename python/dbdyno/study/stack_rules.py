@@ -439,11 +439,13 @@ def _booted(spec: TrialSpec, folder: Path) -> Iterator[Mistake]:
         text = f"is {shown(kernel)}; known are {known} and {path}"
         yield Mistake(("stack", "kernel"), text + did_you_mean(kernel, BOOTED_KERNELS))
     yield from _booted_drive(spec, folder)
-    if stack.filesystem in {BY_FUSE, IN_MEMORY}:
-        text = (
-            f"is {shown(stack.filesystem)}; a virtual machine has a filesystem of its kernel, such as {shown('ext4')}"
-        )
+    if stack.filesystem == IN_MEMORY:
+        text = f"is {shown(stack.filesystem)}; a virtual machine has a filesystem on a disk, such as {shown('ext4')}"
         yield Mistake(("stack", "filesystem"), text)
+    arc_bytes = spec.filesystem.arc_max
+    if arc_bytes and arc_bytes >= stack.guest_memory:
+        text = f"is {format_bytes(arc_bytes)}, and the machine has {format_bytes(stack.guest_memory)}"
+        yield Mistake(("filesystem", "arc_max"), f"{text}; give less, or more stack.guest_memory")
     if spec.host.awake is True:
         yield Mistake(("host", "awake"), _AWAKE)
 

@@ -32,6 +32,9 @@ WRONG = [
     ("quick --html {study}", "exists and is not an HTML page; name another file"),
     ("quick --against hdd-720", 'Did you mean "hdd-7200"?'),
     ("plan", "STUDY is missing; see dbdyno plan --help"),
+    ("servers add mariadb-10.6.tar.gz mariadb-11.4", "mariadb-10.6.tar.gz is an archive, which is added alone"),
+    ("servers add mariadb-11.4 mysql-9.9", NO_SERVER),
+    ("kernels add debian-6.1 debian-9", "'debian-9' is not a kernel that dbdyno can get; known are debian-5.10"),
     ("plan {folder}/none.toml", NO_FILE),
     ("plan stdy.toml", f"{NO_FILE}. Did you mean study.toml?"),
     (

@@ -33,6 +33,7 @@ class Debian:
     suites: tuple[str, ...]
     packages: tuple[str, ...]
     only: str = ""  # a regular expression of the packages that are wanted of these and all that they need; else all
+    components: str = "main"  # of the suites
     kind: str = "Debian"
 
     @property
@@ -47,9 +48,9 @@ class Debian:
         (downloads / "status").write_bytes(b"")  # no package is installed
         with _apt(downloads, self._sources()) as (env, fds):
 
-            def apt_get(*words: str) -> str:
+            def apt_get(*words: str, folder: Path = downloads) -> str:
                 argv = ["apt-get", "-q", "-y", *words]
-                return run_client(argv, downloads, progress, remedy=_REMEDY, package="apt", env=env, pass_fds=fds)
+                return run_client(argv, folder, progress, remedy=_REMEDY, package="apt", env=env, pass_fds=fds)
 
             progress.step("reading the lists of packages")
             apt_get("-o", "APT::Update::Error-Mode=any", "update")
@@ -61,21 +62,14 @@ class Debian:
                 raise HostError(f"apt-get names no file for {self.coordinates}")
             progress.step(f"downloading {len(sums)} packages")
             if self.only:
-                for name in sums:
-                    package, version, _ = name.split("_", 2)
-                    self._download(downloads / "archives", f"{package}={unquote(version)}", progress, env, fds)
+                # Without those that they need; apt puts them into the folder that it works in.
+                wanted = ["=".join(map(unquote, name.split("_", 2)[:2])) for name in sums]
+                apt_get("download", *wanted, folder=downloads / "archives")
             else:
                 apt_get("--download-only", "install", *self.packages)
         for name, sha256 in sums.items():
             check_sum(downloads / "archives" / name, sha256)
         return sums
-
-    def _download(
-        self, folder: Path, package: str, progress: FetchProgress, env: Mapping[str, str], fds: tuple[int, ...]
-    ) -> None:
-        """One package without those that it needs, which apt puts into the folder that it works in."""
-        argv = ["apt-get", "-q", "download", package]
-        run_client(argv, folder, progress, remedy=_REMEDY, package="apt", env=env, pass_fds=fds)
 
     def unpack(self, downloads: Path, files: Mapping[str, str], tree: Path) -> None:
         """Unpack every package into one tree."""
@@ -97,7 +91,7 @@ class Debian:
                     f"apt's sources on this host name no Debian {mirror}, which {self.coordinates} comes from; "
                     "on Debian run apt-get update, else unpack the package yourself and name its folder in the study"
                 )
-            lines.append(f"deb {signed}{mirrors[kind]} {suite} main\n")
+            lines.append(f"deb {signed}{mirrors[kind]} {suite} {self.components}\n")
         return "".join(lines)
 
 

@@ -175,11 +175,18 @@ def _first(basedir: Path, places: Iterable[str], holds: str = "") -> Path | None
 
 def _runner(tree: Path) -> tuple[str, ...]:
     """What runs a daemon whose libraries came along: its own loader, or a search path for the host's."""
-    loader = _first(tree, _LOADERS)
-    if loader is not None and not (_HOST_LOADER.exists() and loader.samefile(_HOST_LOADER)):
-        folders = [tree / place for place in ("usr/lib/x86_64-linux-gnu", "lib/x86_64-linux-gnu", "usr/lib")]
-        return str(loader), "--library-path", ":".join(str(folder) for folder in folders if folder.is_dir())
+    if loading := loader_of(tree):
+        return loading
     return ("/usr/bin/env", f"LD_LIBRARY_PATH={tree / 'lib'}") if any(tree.glob("lib/libaio.so*")) else ()
+
+
+def loader_of(tree: Path) -> tuple[str, ...]:
+    """What runs a program of a tree by the loader and the libraries in it; empty where the loader is the host's."""
+    loader = _first(tree, _LOADERS)
+    if loader is None or (_HOST_LOADER.exists() and loader.samefile(_HOST_LOADER)):
+        return ()
+    folders = [tree / place for place in ("usr/lib/x86_64-linux-gnu", "lib/x86_64-linux-gnu", "usr/lib")]
+    return str(loader), "--library-path", ":".join(str(folder) for folder in folders if folder.is_dir())
 
 
 def _product_and_version(daemon: Path, runner: tuple[str, ...]) -> tuple[Literal["mariadb", "mysql"], str]:

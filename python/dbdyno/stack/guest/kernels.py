@@ -146,7 +146,7 @@ def add(name: str, progress: FetchProgress) -> dict[str, Any]:
         kernel = _in_tree(name, tree)
         if not kernel.release.startswith(f"{name.removeprefix('debian-')}."):
             raise HostError(f"Debian's {product.suite} has kernel {kernel.release} by now, and {name} no more")
-        _list_modules(kernel)
+        list_modules(kernel)
         kernel = _with_plain_image(kernel)
         record = {
             "name": name,
@@ -162,7 +162,7 @@ def add(name: str, progress: FetchProgress) -> dict[str, Any]:
     return record
 
 
-def _list_modules(kernel: Kernel) -> None:
+def list_modules(kernel: Kernel) -> None:
     """Write down which module needs which. Raises ``HostError``."""
     base = kernel.modules.parent.parent.parent  # of lib/modules
     argv = [needed("depmod", "kmod"), "-b", str(base), kernel.release]

@@ -7,11 +7,13 @@ from typing import ClassVar
 
 from dbdyno.errors import DbdynoError
 from dbdyno.filesystems import KINDS as FILESYSTEMS
+from dbdyno.filesystems import OPENZFS
 from dbdyno.model.design import BOOTED_KERNELS
 from dbdyno.stack import capabilities
 from dbdyno.stack.capabilities import Capability
 from dbdyno.stack.guest.kernels import find_kernel, known_kernels
 from dbdyno.stack.guest.machine import PACKAGE, QEMU, accelerator, boots_under_kvm, kvm_is_open
+from dbdyno.stack.guest.openzfs import openzfs_of
 from dbdyno.stack.kinds.emulated import EmulatedStack
 from dbdyno.stack.kinds.own import between_of
 from dbdyno.stack.layers.device import DiskInGuest, Emulated
@@ -38,7 +40,11 @@ class BootedStack(EmulatedStack):
             for part in between_of(spec):
                 yield from part.needs(spec, modules, str(spec.stack.kernel))
         names = [on.stack.filesystem for on in (spec, *spec.by_disk.values()) if on.stack.filesystem]
+        if OPENZFS.name in names and booted.ok:
+            yield openzfs(str(spec.stack.kernel))
         for filesystem in map(FILESYSTEMS.__getitem__, dict.fromkeys(names)):
+            if filesystem.name == OPENZFS.name:
+                continue
             found = tool_path(filesystem.program)
             yield Capability(
                 filesystem.program,
@@ -115,6 +121,16 @@ def kernel(name: str) -> Capability:
         remedy = "put them elsewhere, or set DBDYNO_STATE_DIR to a folder on a disk"
         return Capability(f"kernel {name}", ok=False, detail=detail, remedy=remedy, field=place)
     return Capability(f"kernel {name}", ok=True, detail=f"{found.release}, {Path(found.image)}")
+
+
+def openzfs(name: str) -> Capability:
+    """Whether a kernel of this host has OpenZFS."""
+    place, found = ("stack", "filesystem"), openzfs_of(find_kernel(name).modules)
+    if found:
+        return Capability(f"OpenZFS of {name}", ok=True, detail=f"{found.version}, {found.folder}")
+    wanted = name if name in BOOTED_KERNELS else BOOTED_KERNELS[1]
+    remedy = f"dbdyno kernels add {wanted} --zfs"
+    return Capability(f"OpenZFS of {name}", ok=False, detail="is not built", remedy=remedy, field=place)
 
 
 KIND = BootedStack()

@@ -9,6 +9,7 @@ from typing import TypeVar
 
 from dbdyno.filesystems import BY_FUSE
 from dbdyno.filesystems import KINDS as FILESYSTEMS
+from dbdyno.model.design import BOOTED
 from dbdyno.plan.identity import image_key
 from dbdyno.servers.contract import ClusterTerms, Membership, ReplicaTerms, Replicating
 from dbdyno.servers.products import own_server
@@ -25,6 +26,7 @@ from dbdyno.stack.layers.device import seed_of
 from dbdyno.stack.layers.filesystem import Filesystem
 from dbdyno.stack.layers.memory import Memory, PageCache
 from dbdyno.stack.layers.named_disk import NamedDisk
+from dbdyno.stack.layers.openzfs_pool import OpenZfsPool
 from dbdyno.stack.layers.placement import Placement
 from dbdyno.stack.layers.queue import Queue
 from dbdyno.stack.layers.replica import ReplicaData, ReplicaLayer, replica_of
@@ -163,7 +165,9 @@ def between_of(spec: TrialSpec) -> list[Between]:
 def _filesystem(spec: TrialSpec, *, fresh: bool) -> Layer:
     assert spec.stack.filesystem is not None  # noqa: S101  (a rule of the study format)
     kind = FILESYSTEMS[spec.stack.filesystem]
-    return ZfsPool(spec.filesystem, fresh) if kind.name == BY_FUSE else Filesystem(kind, spec.filesystem, fresh)
+    if kind.name == BY_FUSE:
+        return (OpenZfsPool if spec.stack.kind == BOOTED else ZfsPool)(spec.filesystem, fresh)
+    return Filesystem(kind, spec.filesystem, fresh)
 
 
 def block_needs(spec: TrialSpec) -> Iterator[Capability]:

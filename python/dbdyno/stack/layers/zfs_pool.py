@@ -13,11 +13,12 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Protocol
 
 from dbdyno.errors import HostError, TrialError
-from dbdyno.filesystems import ZFS
+from dbdyno.filesystems import ZFS, ZfsKind
 from dbdyno.model.quantity import same_value
-from dbdyno.stack.layer import StackContext
+from dbdyno.stack.layer import BlockDevice, StackContext
 from dbdyno.stack.layers.filesystem import (
     DAMAGE_MAX,
     WITHOUT_RIGHTS,
@@ -75,27 +76,28 @@ class ZfsPool:
     @contextmanager
     def raised(self, below: StackContext) -> Iterator[StackContext]:
         """The pool imported and mounted; exported, so that all of it is on the device, on the way down."""
-        with self._standing(below) as (pid, pool, directory):
+        with self._standing(below) as (tools, pool, directory):
             observed: dict[str, object] = {**observed_mount(directory), "kind": ZFS.name}
             check_without_rights(observed)
             if self.is_tried:
                 observed["flushes_on_fsync"] = flushes_on_fsync(directory, below.devices)
-            yield below.raised(self.name, {**observed, **self._properties(pid, pool)}, directory=directory)
+            observed |= {**tools.observed, **self._properties(tools, pool)}
+            yield below.raised(self.name, observed, directory=directory)
 
     def damage(self, below: StackContext) -> str:
         """What a scrub of the whole pool finds; empty if nothing. Raises ``TrialError`` where it does not end."""
-        with self._standing(below) as (pid, pool, _):
-            _within(pid, "zpool", "scrub", pool)
+        with self._standing(below) as (tools, pool, _):
+            tools.run("zpool", "scrub", pool)
             deadline = time.monotonic() + SCRUB_SECONDS
-            while "in progress" in (status := _within(pid, "zpool", "status", pool)):
+            while "in progress" in (status := tools.run("zpool", "status", pool)):
                 if time.monotonic() > deadline:
                     raise TrialError(f"zpool scrub: not done after {SCRUB_SECONDS:g} s")
                 time.sleep(0.05)
         return "" if UNHARMED in status else f"zpool scrub: {' / '.join(status.split(chr(10)))}"[:DAMAGE_MAX]
 
     @contextmanager
-    def _standing(self, below: StackContext) -> Iterator[tuple[int, str, Path]]:
-        """The daemon's number, the pool's name and where it is mounted, for as long as the context lasts."""
+    def _standing(self, below: StackContext) -> Iterator[tuple["PoolTools", str, Path]]:
+        """What asks of the pool, the pool's name and where it is mounted, for as long as the context lasts."""
         assert below.device is not None  # noqa: S101  (the plan puts no filesystem on ``here``)
         shared, token = below.scratch / "mnt", new_token()
         directory = shared / "pool"
@@ -108,52 +110,98 @@ class ZfsPool:
                 ),  # it takes ten to end by itself
                 _serving(token, below.scratch / "zfs-fuse.log", shared) as pid,
                 below.journal.undoing(Unmount(str(directory))),
-                self._mount_pool(pid, below, shared) as pool,
+                self._mount_pool(tools := _InNamespace(pid), below, shared) as pool,
             ):
-                yield pid, pool, directory
+                yield tools, pool, directory
 
     @contextmanager
-    def _mount_pool(self, pid: int, below: StackContext, root: Path) -> Iterator[str]:
+    def _mount_pool(self, tools: "PoolTools", below: StackContext, root: Path) -> Iterator[str]:
         """The pool, by its name, mounted below ``root`` for as long as the context lasts."""
         # A name of its own: other dbdyno's pools are among the mounts that this zfs-fuse sees.
         pool = f"dbdyno-{below.scratch.name}"
-        self._raise_pool(pid, below, root, pool)
+        self._raise_pool(tools, below, root, pool)
         try:
             yield pool
         finally:
-            _within(pid, "zpool", "export", pool)
+            tools.run("zpool", "export", pool)
 
-    def _raise_pool(self, pid: int, below: StackContext, root: Path, pool: str) -> None:
+    def _raise_pool(self, tools: "PoolTools", below: StackContext, root: Path, pool: str) -> None:
         assert below.device is not None  # noqa: S101  (see above)
+        member = self._member(below.device)
         if self.format:
-            made = ZFS.making(self.options.mkfs, below.device.uuid)
-            _within(pid, *made, "-R", str(root), "-m", "/pool", pool, str(below.device.path))
+            made = tools.kind.making(self.options.mkfs, below.device.uuid)
+            tools.run(*made, "-R", str(root), "-m", "/pool", pool, str(member))
             return
         # Only in this folder is a pool looked for.
         devices = below.scratch / "devices"
         devices.mkdir(exist_ok=True)
-        if not (devices / below.device.name).is_symlink():
-            (devices / below.device.name).symlink_to(below.device.path)
-        reported = _within(pid, "zpool", "import", "-d", str(devices))
+        if not (devices / member.name).is_symlink():
+            (devices / member.name).symlink_to(member)
+        reported = tools.run("zpool", "import", "-d", str(devices))
         pools = re.findall(r"^\s*pool: (\S+)$", reported, re.MULTILINE)
         if len(pools) != 1:
             raise TrialError(
                 f"expected one pool on {below.device.path}; zpool import lists {', '.join(pools) or 'none'}"
             )
         argv = ("zpool", "import", "-f", "-R", str(root), "-d", str(devices), pools[0], pool)
-        _within(pid, *argv, limit_seconds=self.limit_seconds)
+        tools.run(*argv, limit_seconds=self.limit_seconds)
 
-    def _properties(self, pid: int, pool: str) -> dict[str, str]:
+    def _member(self, device: BlockDevice) -> Path:
+        """What of a device the pool is on."""
+        return device.path
+
+    def _properties(self, tools: "PoolTools", pool: str) -> dict[str, str]:
         """Those of the filesystem, and of the pool where the study asks for one. Raises ``TrialError``."""
-        properties = dict(ZFS.properties(self.options.mkfs))
-        listing = _within(pid, "zfs", "get", "-H", "-o", "property,value", ",".join(SHOWN), pool)
+        asked = dict(tools.kind.properties(self.options.mkfs))
+        of_pool = asked.keys() & tools.kind.pool_properties
+        shown = ",".join(dict.fromkeys((*SHOWN, *tools.shown, *(asked.keys() - of_pool))))
+        listing = tools.run("zfs", "get", "-H", "-o", "property,value", shown, pool)
         readback = dict(line.split("\t") for line in listing.splitlines())
-        if "ashift" in properties:
-            readback["ashift"] = _within(pid, "zpool", "get", "ashift", pool).splitlines()[-1].split()[2]
-        for name, value in properties.items():
+        for name in sorted(of_pool):
+            readback[name] = tools.run("zpool", "get", name, pool).splitlines()[-1].split()[2]
+        for name, value in asked.items():
             if not same_value(value, readback[name]):
                 raise TrialError(f"zfs property {name}: asked for {value}, it is {readback[name]}")
         return readback
+
+
+class PoolTools(Protocol):
+    """What makes a pool and asks of it: the tools of one ZFS."""
+
+    @property
+    def kind(self) -> ZfsKind:
+        """What they take."""
+
+    @property
+    def shown(self) -> tuple[str, ...]:
+        """Properties that a trial notes beside those of every ZFS."""
+
+    @property
+    def observed(self) -> dict[str, object]:
+        """What is known of them."""
+
+    def run(self, *argv: str, limit_seconds: float = 120.0) -> str:
+        """Run ``zpool`` or ``zfs``; returns its standard output. Raises ``TrialError``."""
+
+
+@dataclass(frozen=True)
+class _InNamespace:
+    """The tools where our zfs-fuse runs."""
+
+    pid: int
+    kind: ZfsKind = ZFS
+    shown: tuple[str, ...] = ()
+
+    @property
+    def observed(self) -> dict[str, object]:
+        """Nothing that is not known."""
+        return {}
+
+    def run(self, *argv: str, limit_seconds: float = 120.0) -> str:
+        """Run a tool there."""
+        path = needed(argv[0], ZFS.package)
+        within = ["nsenter", "--mount", "--target", str(self.pid), "--", path, *argv[1:]]
+        return run_tool(within, timeout_seconds=limit_seconds)
 
 
 def _share(folder: Path) -> None:
@@ -200,16 +248,9 @@ def _answers(pid: int) -> bool:
     try:
         if Path(f"/proc/{pid}/comm").read_text(encoding="utf-8").strip() != ZFS.program:
             return False
-        known = _within(pid, "zpool", "list", "-H")
+        known = _InNamespace(pid).run("zpool", "list", "-H")
     except (OSError, TrialError):
         return False
     if known.strip() not in {"", "no pools available"}:
         raise HostError("a new zfs-fuse already has a pool, which is left alone")
     return True
-
-
-def _within(pid: int, *argv: str, limit_seconds: float = 120.0) -> str:
-    """Run a tool where our zfs-fuse runs. Raises ``TrialError``."""
-    path = needed(argv[0], ZFS.package)
-    within = ["nsenter", "--mount", "--target", str(pid), "--", path, *argv[1:]]
-    return run_tool(within, timeout_seconds=limit_seconds)
