@@ -327,7 +327,8 @@ def try_(
     )
     study.parent.mkdir(parents=True, exist_ok=True)
     study.write_text(text, encoding="utf-8")
-    with discard_if_refused(study, into):
+    options = {"--load": load, "--clients": clients, "--duration": duration, "--blocks": blocks}
+    with discard_if_refused(study, into, options):
         made = make_plan(load_study(study))
         typer.echo(f"study: {study}", err=True)
         if plan:
@@ -358,8 +359,11 @@ def show_or_refuse(plan: "Plan", erase: frozenset[str], *, json_: bool) -> None:
 
 
 @contextmanager
-def discard_if_refused(study: Path, into: Path) -> Iterator[None]:
-    """Remove the study where it is refused before its run has begun; what is said of it names no file that is gone."""
+def discard_if_refused(study: Path, into: Path, options: Mapping[str, object]) -> Iterator[None]:
+    """Remove the study where it is refused before its run has begun; what is said of it names no file that is gone.
+
+    A field is called by the one of the ``options``, with their values, that gave it.
+    """
     try:
         yield
     except UserError as error:
@@ -368,7 +372,7 @@ def discard_if_refused(study: Path, into: Path) -> Iterator[None]:
         study.unlink(missing_ok=True)
         with suppress(OSError):  # others' runs are in it
             study.parent.rmdir()
-        raise UserError(without_place(study, str(error))) from None
+        raise UserError(without_place(study, str(error), options)) from None
 
 
 # ``dbdyno quick``: what the storage here is like, within a minute.

@@ -14,10 +14,11 @@ from typing import Annotated, Any, Literal, TypeVar
 from pydantic import BaseModel, Field, PlainSerializer, StrictStr, ValidationError
 
 from dbdyno.errors import HostError, UserError
+from dbdyno.model.similar import did_you_mean, nearest_word
 from dbdyno.store.documents import json_object
 from dbdyno.store.parts import write_synced
 from dbdyno.study.document import FileSection, HostName, matching, read_document
-from dbdyno.study.mistakes import Mistake, did_you_mean, explain, line_of, mistakes_of, shown
+from dbdyno.study.mistakes import Mistake, explain, line_of, mistakes_of, shown
 from dbdyno.study.units import Duration
 from dbdyno.system.files import TEXT_LIMIT_BYTES, others_write, read_regular, why_open_to_others
 from dbdyno.system.locks import alone_with
@@ -114,16 +115,19 @@ def read_inventory(path: Path) -> Inventory:
     _refuse_open(path)
     _, raw, lines = read_document(path)
     mistakes: list[Mistake] = []
+    unknown = [name for name in raw if name not in SECTIONS]
+    meant = {nearest_word(name, SECTIONS) for name in unknown} - raw.keys()
     if raw.get("version") != VERSION:
         version_text = f"is {shown(raw['version'])}" if "version" in raw else "is missing"
         mistakes.append(Mistake(("version",), f"{version_text}; this dbdyno reads version = {VERSION}"))
-    for name in raw.keys() - set(SECTIONS):
+    for name in unknown:
         text = f"is unknown here; known are {', '.join(SECTIONS)}{did_you_mean(name, SECTIONS)}"
         mistakes.append(Mistake((name,), text))
     cluster = _read(InventoryCluster, raw.get("cluster", {}), ("cluster",), mistakes)
     hosts = _hosts(raw.get("host", {}), mistakes)
     mistakes += _no_config(path, cluster.ssh_config) if cluster and cluster.ssh_config else []
     mistakes += _no_boot_programs(Inventory(path, cluster, hosts)) if cluster else []
+    mistakes = [mistake for mistake in mistakes if mistake.path[0] not in meant]  # is there, by another name
     if mistakes or cluster is None:
         in_order = sorted(mistakes, key=lambda mistake: line_of(lines, mistake) or 0)
         raise UserError("\n".join(dict.fromkeys(explain(path, lines, mistake) for mistake in in_order)))
