@@ -8,6 +8,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use dbdyno_common::bounded;
+use dbdyno_common::similar::did_you_mean;
 use rustix::io::Errno;
 use rustix::net::sockopt::{Timeout, set_socket_keepalive, set_socket_timeout, set_tcp_keepidle, set_tcp_nodelay};
 use rustix::net::{AddressFamily, SocketAddrUnix, SocketFlags, SocketType, connect, socket_with};

@@ -236,6 +236,7 @@ def _run_of(header: Header, history: History, trials: list[Trial], host: dict[st
         notes=history.notes,
         setup=header.setup(),
         stopped=ended.stopped if ended else "",
+        failure=ended.cause if ended else "",
         study=header.study_without_paths(),
         dropped=frozenset(history.dropped),
         extended_from=history.extended_from,
