@@ -6,7 +6,6 @@ from typing import Any, TypeVar
 from dbdyno.model.stand_in import has_stand_in, may_stand_for
 from dbdyno.store.records import Run
 
-
 Name = TypeVar("Name", str, tuple[str, str])
 
 

@@ -28,6 +28,7 @@ from dbdyno.cli.options import (
     folder_for,
     new_folder,
     path_of,
+    seconds_of,
     stop_options,
     without_place,
 )
@@ -319,6 +320,8 @@ def try_(
     from dbdyno.study.load import load_study
     from dbdyno.study.new_study import study_text
 
+    if duration is not None:
+        seconds_of("--duration", duration)
     load_fields = {"kind": kind, "load": load, "clients": clients, "duration": duration}
     into = new_folder("try")
     study = into.with_suffix(".toml")

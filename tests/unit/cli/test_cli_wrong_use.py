@@ -68,6 +68,9 @@ WRONG = [
     ("try server=mysql://a@b clients=1,2", "stack.server: names no database, in which dbdyno makes its tables"),
     ("new {folder}/n.toml --vary a=1,2 --from x.cnf --server mysql://a@b/c", NO_FILE),
     ("watch {run} {folder}", "is a run; watch it alone"),
+    ("try device=here clients=1,2 --duration 5", "--duration '5' is not a time; write a number with its unit, such as"),
+    ("new {folder}/n.toml --vary clients=1,2 --duration 5m", "--duration '5m' has the unknown unit 'm'; known are us"),
+    ("new {folder}/n.toml --vary clients=1,2 --device hdd-720", '--device: is "hdd-720"; known are hdd-7200'),
     (
         "try device=here clients=1,2 --load red",
         '--load: is "red"; allowed are read, key, write, update, mixed. Did you mean "read"?',
@@ -101,7 +104,9 @@ WRONG = [
     ("aa {folder}/none.toml", NO_FILE),
     ("aa {study} --treatment hdd", 'it has "hdd-7200", "ssd-sata"'),
     ("report {folder}", NO_RUN),
-    ("report {folder}/none", NO_RUN),
+    ("report {folder}/none", "there is no folder "),
+    ("report {run}n", "; dbdyno runs lists the run folders there are. Did you mean "),
+    ("report {above}", "holds run folders and is none; name one of them, such as "),
     ("report ''", NO_PATH),
     ("report {run} --html ''", NO_PATH),
     ("report {run} {other} --every-pair", "--every-pair is for one run; give one folder"),
@@ -287,6 +292,7 @@ def names(tmp_path, write_study, runs, monkeypatch):
         "run": "run",
         "other": "other",
         "folder": "empty",
+        "above": "",
         "roles": "roles.toml",
     }
     return {name: tmp_path / place for name, place in places.items()}
