@@ -118,6 +118,16 @@ FIELDS = {
 }  # fmt: skip
 
 
+def write_study(study: Path, text: str) -> None:
+    """Write a study that dbdyno has made for a run, and its folder. Raises ``UserError`` where the user may not."""
+    try:
+        study.parent.mkdir(parents=True, exist_ok=True)
+        study.write_text(text, encoding="utf-8")
+    except (PermissionError, NotADirectoryError, FileExistsError) as error:
+        remedy = "start dbdyno in a folder that you may write to"
+        raise UserError(f"{study}: can't be written: {error.strerror}; {remedy}") from None
+
+
 def without_place(study: Path, text: str, options: Mapping[str, object] | None = None) -> str:
     """What was said of a study without its file and lines, where nobody can look at it any more.
 

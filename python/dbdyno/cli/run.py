@@ -31,6 +31,7 @@ from dbdyno.cli.options import (
     seconds_of,
     stop_options,
     without_place,
+    write_study,
 )
 from dbdyno.cli.output import DETAILS, JSON, Format, ProgressLine, json_or_text, say_to_terminal
 from dbdyno.cli.show import end_of_run, exit_by_thresholds, show
@@ -328,8 +329,7 @@ def try_(
     text = study_text(
         fields, {name: value for name, value in load_fields.items() if value is not None}, study.parent, blocks=blocks
     )
-    study.parent.mkdir(parents=True, exist_ok=True)
-    study.write_text(text, encoding="utf-8")
+    write_study(study, text)
     options = {"--load": load, "--clients": clients, "--duration": duration, "--blocks": blocks}
     with discard_if_refused(study, into, options):
         made = make_plan(load_study(study))

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import typer
 
-from dbdyno.cli.options import BLOCKS, ERASE, FRESH_IMAGES, HTML, INTO, PROFILE, RESUME, WAIT, new_folder
+from dbdyno.cli.options import BLOCKS, ERASE, FRESH_IMAGES, HTML, INTO, PROFILE, RESUME, WAIT, new_folder, write_study
 from dbdyno.cli.output import DETAILS, JSON, json_or_text
 from dbdyno.cli.run import carry_out, command_again, discard_if_refused, run_to_resume, show_as_it_is, show_or_refuse
 from dbdyno.cli.suggestions import levels
@@ -141,5 +141,4 @@ def _write_study(
         given = f"--servers {servers}" if servers else " ".join(fields) or str(source)
         raise UserError(f"{given} leaves nothing to compare; give several, such as --servers mysql-8.0,mysql-9")
     text = written(changed, head=[f"{HEAD}{source.name}"])
-    study.parent.mkdir(parents=True, exist_ok=True)
-    study.write_text(text, encoding="utf-8")
+    write_study(study, text)

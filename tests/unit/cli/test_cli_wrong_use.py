@@ -353,3 +353,42 @@ def test_a_file_that_must_not_be_read(names, tmp_path, state, typed):
     assert done.stderr.startswith("dbdyno: ")
     assert ": can't be read: Permission denied" in done.stderr
     assert done.stderr.count("\n") == 1
+
+
+@pytest.mark.skipif(os.geteuid() != 0, reason="only root has rights to give up")
+@pytest.mark.parametrize(
+    ("typed", "said"),
+    [
+        ("try device=here clients=1,2", "start dbdyno in a folder that you may write to"),
+        ("suite microbench --servers mariadb,mysql-9", "start dbdyno in a folder that you may write to"),
+        ("simulate --rw read --seconds 0.1s --into x.jsonl", "x.jsonl: can't be written: Permission denied"),
+    ],
+)
+def test_a_current_folder_that_must_not_be_written(names, tmp_path, state, typed, said):
+    before = everything(tmp_path)
+    (tmp_path / "runs").mkdir()
+    folders = (tmp_path, tmp_path / "runs")
+    for folder in folders:
+        folder.chmod(0o555)
+    try:
+        done = without("-dac_override,-dac_read_search", *typed.split(), cwd=tmp_path, state=state)
+    finally:
+        for folder in folders:
+            folder.chmod(0o755)
+    (tmp_path / "runs").rmdir()
+    assert (done.returncode, done.stdout) == (2, "")
+    assert said in done.stderr
+    assert done.stderr.count("\n") == 1
+    assert everything(tmp_path) == before
+
+
+@pytest.mark.skipif(os.geteuid() != 0, reason="only root can become another user")
+def test_a_state_folder_that_can_not_be_made(tmp_path):
+    above = tmp_path / "above"
+    above.mkdir(mode=0o555)
+    done = without("-dac_override,-dac_read_search", "images", cwd=tmp_path, state=above / "state")
+    assert (done.returncode, done.stdout) == (1, "")
+    assert done.stderr == (
+        f"dbdyno: the state folder {above / 'state'} can't be made: Permission denied;"
+        " set DBDYNO_STATE_DIR to a folder of your own\n"
+    )
