@@ -105,7 +105,7 @@ fn is_mistake(kind: ErrorKind) -> bool {
 }
 
 /// What the system said of a file, without its number, which says no more to a person.
-fn in_words(error: &std::io::Error) -> String {
+pub fn in_words(error: &std::io::Error) -> String {
     let words = error.to_string();
     words.split(" (os error").next().unwrap_or_default().to_owned()
 }

@@ -59,7 +59,7 @@ fn a_file_that_cannot_be_read_or_written_is_the_users_mistake() {
 fn a_file_of_statements_that_is_no_text_is_the_users_mistake() {
     let folder = Folder::new();
     let binary = folder.0.join("binary");
-    for verb in ["slap --query=", "slap --auto-generate-sql --create=", "script ", "replay-log "] {
+    for verb in ["slap --query=", "slap --query=SELECT --create=", "script ", "replay-log "] {
         let mut command = dbdyno_load();
         command.args(format!("{verb}{}", binary.display()).split(' '));
         let said = text(&expect(&mut command, 2).stderr);
