@@ -2,6 +2,7 @@
 
 import re
 from collections.abc import Callable
+from functools import wraps
 from typing import Annotated, Literal, TypeVar
 
 from pydantic import BeforeValidator, WithJsonSchema
@@ -42,6 +43,7 @@ T = TypeVar("T")
 def in_file(read: Callable[[object], T]) -> Callable[[object], T]:
     """Return a reader of a file's values, whose message has the quotes that TOML wants around an amount."""
 
+    @wraps(read)  # so that documents find what it reads
     def read_in_file(value: object) -> T:
         try:
             return read(value)

@@ -356,6 +356,7 @@ def test_a_file_that_must_not_be_read(names, tmp_path, state, typed):
 
 
 @pytest.mark.skipif(os.geteuid() != 0, reason="only root has rights to give up")
+@pytest.mark.usefixtures("names")
 @pytest.mark.parametrize(
     ("typed", "said"),
     [
@@ -364,7 +365,7 @@ def test_a_file_that_must_not_be_read(names, tmp_path, state, typed):
         ("simulate --rw read --seconds 0.1s --into x.jsonl", "x.jsonl: can't be written: Permission denied"),
     ],
 )
-def test_a_current_folder_that_must_not_be_written(names, tmp_path, state, typed, said):
+def test_a_current_folder_that_must_not_be_written(tmp_path, state, typed, said):
     before = everything(tmp_path)
     (tmp_path / "runs").mkdir()
     folders = (tmp_path, tmp_path / "runs")
