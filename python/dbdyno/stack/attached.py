@@ -279,11 +279,12 @@ def watchables(word: str) -> list[Watchable]:
 
 
 def there_are(word: str = "") -> str:
-    """The whole devices of this host that hold anything, in words, and which emulated disk a ``word`` may have meant."""
+    """The whole devices of this host that hold anything, and which emulated disk a ``word`` may have meant."""
     emulated = {disk.device.name: disk for disk in attached_disks() if disk.device}
     names = sorted(entry.name for entry in _WHOLE.iterdir() if _sectors(entry))
     words = [f"{name} ({emulated[name].name})" if name in emulated else name for name in names]
-    meant = did_you_mean(word, [disk.name for disk in emulated.values()])  # sda is as much like sdq as sdb is
+    # Of block devices none is guessed: sda is as much like sdq as sdb is.
+    meant = did_you_mean(word, [disk.name for disk in emulated.values()])
     return f"there are {', '.join(words)}{meant}" if words else "this host shows no block device"
 
 
