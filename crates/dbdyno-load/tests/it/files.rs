@@ -9,8 +9,8 @@ use crate::common::{dbdyno_load, expect, text};
 struct Folder(PathBuf);
 
 impl Folder {
-    fn new() -> Self {
-        let path = std::env::temp_dir().join(format!("dbdyno-files-{}", std::process::id()));
+    fn new(test: &str) -> Self {
+        let path = std::env::temp_dir().join(format!("dbdyno-files-{test}-{}", std::process::id()));
         fs::create_dir_all(path.join("a folder")).unwrap();
         fs::write(path.join("binary"), [0xff, 0xfe, 0, 1]).unwrap();
         fs::write(path.join("file"), "").unwrap();
@@ -26,7 +26,7 @@ impl Drop for Folder {
 
 #[test]
 fn a_file_that_cannot_be_read_or_written_is_the_users_mistake() {
-    let folder = Folder::new();
+    let folder = Folder::new("named");
     let bad = ["none", "a folder", "file/below"];
     let reads = |file: &Path| {
         let file = file.display();
@@ -57,7 +57,7 @@ fn a_file_that_cannot_be_read_or_written_is_the_users_mistake() {
 
 #[test]
 fn a_file_of_statements_that_is_no_text_is_the_users_mistake() {
-    let folder = Folder::new();
+    let folder = Folder::new("binary");
     let binary = folder.0.join("binary");
     for verb in ["slap --query=", "slap --query=SELECT --create=", "script ", "replay-log "] {
         let mut command = dbdyno_load();
