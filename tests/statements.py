@@ -64,7 +64,7 @@ _KNOWN = [
         r"^Do not trust verdicts of this host yet: ",
         r"^Run (at least [\d.,]+ )?more blocks?\b",
         r"^Stop other programs and run again",
-        r"^The run is not finished; continue with: ",
+        r"^The run is not finished; go on with --resume",
         r"^(The noise is too high|The figures are too coarse|Each trial affects the next); run ",
         r"^(Some trials stall [^;]*|The best two were not compared|The emulated disk answered too late); run ",
         r"^(A treatment failed, or measured 0|One side failed or met interference more often); find out why",

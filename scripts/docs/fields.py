@@ -107,7 +107,7 @@ def _notes(field: FieldInfo) -> tuple[Any, dict[str, float], list[Callable[..., 
     base, inside = _unwrapped(field.annotation)
     notes = [*_flat(inside), *_flat(tuple(field.metadata))]
     bounds = {bound: getattr(note, bound) for note in notes for bound in BOUNDS if hasattr(note, bound)}
-    checks = [note.func for note in notes if isinstance(note, BeforeValidator | AfterValidator)]
+    checks = [inspect.unwrap(note.func) for note in notes if isinstance(note, BeforeValidator | AfterValidator)]
     return base, bounds, checks
 
 

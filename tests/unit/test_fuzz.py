@@ -24,8 +24,9 @@ from dbdyno.hosts.frames import (
     side_value,
 )
 from dbdyno.hosts.host_side import why_not_copied
-from dbdyno.hosts.inventory import read_inventory, why_ssh_is_open_to_others
+from dbdyno.hosts.inventory import read_inventory
 from dbdyno.hosts.ssh import Channel
+from dbdyno.hosts.ssh_config import why_ssh_is_open_to_others
 from dbdyno.mysql.my_cnf import read_options
 from dbdyno.run.fleet.asking import messages
 from dbdyno.run.fleet.message import OF_BLOCKS, OF_FACTS

@@ -1,12 +1,20 @@
 //! Hints for names that were misspelled.
 
-/// The candidate that differs least from `text`, if it is near at all.
+/// Bytes of a word that is looked for in others: a shorter one is part of too many.
+const PART_MIN: usize = 3;
+
+/// The candidate that differs least from `text`, if it is near at all; or the first that holds it, or is part of it:
+/// "deadline" is far from "mq-deadline" by letters, yet that is what was meant.
 pub fn nearest<'a>(text: &str, candidates: impl Iterator<Item = &'a str>) -> Option<&'a str> {
-    candidates
-        .map(|candidate| (strsim::levenshtein(text, candidate), candidate))
+    let candidates: Vec<_> = candidates.collect();
+    let near = candidates
+        .iter()
+        .map(|candidate| (strsim::levenshtein(text, candidate), *candidate))
         .filter(|(distance, _)| *distance <= (text.len() / 3).max(2).min(text.len() / 2))
         .min()
-        .map(|(_, candidate)| candidate)
+        .map(|(_, candidate)| candidate);
+    let holds = |long: &str, short: &str| short.len() >= PART_MIN && long.contains(short);
+    near.or_else(|| candidates.into_iter().find(|candidate| holds(candidate, text) || holds(text, candidate)))
 }
 
 /// `: did you mean NAME?` with the nearest candidate; empty without one.
@@ -33,6 +41,8 @@ mod tests {
         let names = || ["read_only", "write_only"].into_iter();
         assert_eq!(did_you_mean("read_olny", names()), ": did you mean read_only?");
         assert_eq!(did_you_mean("bulk", names()), "");
+        assert_eq!(did_you_mean("deadline", ["none", "mq-deadline"].into_iter()), ": did you mean mq-deadline?");
+        assert_eq!(did_you_mean("re", ["bigger_read_only"].into_iter()), "", "too short to tell");
     }
 
     #[test]

@@ -488,7 +488,11 @@ const DRIVES: &[(&str, &str)] = &[
 /// The drive file of a name.
 fn catalogue_text(name: &str) -> Result<&'static str, ModelError> {
     let text = DRIVES.iter().find(|(known, _)| *known == name).map(|(_, text)| *text);
-    text.ok_or_else(|| ModelError::Unknown { name: name.to_owned(), known: nearest_first(name) })
+    text.ok_or_else(|| ModelError::Unknown { name: name.to_owned(), hint: hint(name), known: nearest_first(name) })
+}
+
+fn hint(name: &str) -> String {
+    did_you_mean(name, DRIVES.iter().map(|(known, _)| *known))
 }
 
 /// The names of the drives, those that differ least from `name` first.
@@ -530,7 +534,7 @@ mod tests {
     #[test]
     fn an_unknown_name_lists_the_nearest_first() {
         let message = model("hdd-7300", 1 << 30, 1).err().unwrap().to_string();
-        assert!(message.contains("\"hdd-7300\"; the models are hdd-7200, "), "{message}");
+        assert!(message.contains("\"hdd-7300\": did you mean hdd-7200?; the models are hdd-7200, "), "{message}");
     }
 
     #[test]

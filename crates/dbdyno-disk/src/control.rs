@@ -7,6 +7,7 @@ use std::sync::Arc;
 use std::sync::mpsc::{Receiver, Sender, channel};
 use std::time::Duration;
 
+use dbdyno_common::similar::did_you_mean;
 use dbdyno_device::{DriveState, ModelOptions};
 use serde::Deserialize;
 use serde_json::{Value, json};
@@ -215,8 +216,9 @@ fn answer(line: &[u8], engine: &Engine, events: &Sender<Event>, answered: Receiv
     })?;
     let unknown = |name: &str| {
         let known = engine.content.snapshots();
+        let hint = did_you_mean(name, known.iter().map(String::as_str));
         let known = if known.is_empty() { "none yet".to_owned() } else { known.join(", ") };
-        format!("there is no snapshot {name:?}; there are: {known}")
+        format!("there is no snapshot {name:?}{hint}; there are: {known}")
     };
     let failed = |error| steer::refusal(error).to_owned();
     match request {

@@ -8,6 +8,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use dbdyno_common::bounded;
+use dbdyno_common::similar::did_you_mean;
 use rustix::io::Errno;
 use rustix::net::sockopt::{Timeout, set_socket_keepalive, set_socket_timeout, set_tcp_keepidle, set_tcp_nodelay};
 use rustix::net::{AddressFamily, SocketAddrUnix, SocketFlags, SocketType, connect, socket_with};
@@ -261,9 +262,10 @@ pub fn switch(name: &'static str, option: &dyn Fn(&'static str) -> Option<String
 }
 
 fn wrong(name: &str, value: &str) -> Error {
-    let names = Mode::ALL.map(|(name, _)| name).join(", ");
-    let allowed = if name.starts_with("ssl") && !name.contains("verify") { names } else { "on, off".to_owned() };
-    Error::Usage(format!("--{name}={value}: use one of {allowed}"))
+    let modes = Mode::ALL.map(|(name, _)| name);
+    let allowed = if name.starts_with("ssl") && !name.contains("verify") { &modes[..] } else { &["on", "off"] };
+    let hint = did_you_mean(&value.to_ascii_lowercase(), allowed.iter().copied());
+    Error::Usage(format!("--{name}={value}: use one of {}{hint}", allowed.join(", ")))
 }
 
 fn server_key(path: &Path) -> Result<ServerKey, Error> {

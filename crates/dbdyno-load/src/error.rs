@@ -1,5 +1,6 @@
 //! What can go wrong, and the exit code it ends in. The server's own codes are in [`crate::dialect::error_codes`].
 
+use std::io::ErrorKind;
 use std::path::PathBuf;
 use std::time::Duration;
 
@@ -46,7 +47,7 @@ pub enum Error {
     #[error(transparent)]
     Protocol(#[from] ProtocolError),
     /// A file could not be read or written.
-    #[error("{path}: {error}", path = .0.display(), error = .1)]
+    #[error("{path}: {error}", path = .0.display(), error = in_words(.1))]
     File(PathBuf, std::io::Error),
     /// Ctrl-C or SIGTERM.
     #[error("interrupted")]
@@ -76,10 +77,37 @@ impl Error {
     pub fn exit_code(&self) -> u8 {
         match self {
             Self::Usage(_) => 2,
+            Self::File(_, error) if is_mistake(error.kind()) => 2,
             Self::Interrupted => 130,
             _ => 1,
         }
     }
+}
+
+/// Whether another name, other rights or another file would do. A full or broken disk is no mistake of the user's.
+fn is_mistake(kind: ErrorKind) -> bool {
+    use ErrorKind::{
+        AlreadyExists, FileTooLarge, InvalidData, InvalidFilename, IsADirectory, NotADirectory, NotFound,
+        PermissionDenied, ReadOnlyFilesystem,
+    };
+    matches!(
+        kind,
+        AlreadyExists
+            | FileTooLarge
+            | InvalidData
+            | InvalidFilename
+            | IsADirectory
+            | NotADirectory
+            | NotFound
+            | PermissionDenied
+            | ReadOnlyFilesystem
+    )
+}
+
+/// What the system said of a file, without its number, which says no more to a person.
+pub fn in_words(error: &std::io::Error) -> String {
+    let words = error.to_string();
+    words.split(" (os error").next().unwrap_or_default().to_owned()
 }
 
 /// A statement short enough for a line of a terminal.
@@ -91,4 +119,24 @@ pub fn shorten(sql: &str) -> String {
 /// An errno as `text (errno number)`.
 pub fn explained(errno: Errno) -> String {
     errno.to_string().replace("(os error", "(errno")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_file_that_cannot_be_opened_is_the_users_mistake_and_a_full_disk_is_not() {
+        let code = |errno: Errno| {
+            let error = Error::File("load.sql".into(), errno.into());
+            (error.exit_code(), error.to_string())
+        };
+        assert_eq!(code(Errno::NOENT), (2, "load.sql: No such file or directory".into()));
+        for mistake in [Errno::ISDIR, Errno::ACCESS, Errno::NOTDIR, Errno::ROFS, Errno::NAMETOOLONG] {
+            assert_eq!(code(mistake).0, 2, "{mistake}");
+        }
+        for failure in [Errno::NOSPC, Errno::IO, Errno::DQUOT, Errno::PIPE] {
+            assert_eq!(code(failure).0, 1, "{failure}");
+        }
+    }
 }

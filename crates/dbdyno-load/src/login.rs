@@ -23,7 +23,7 @@ use crate::dialect::{LOGIN_EDITOR, LOGIN_GROUPS, OPTION_FILES, OPTION_GROUPS, PO
 use crate::endpoint::{
     Address, Endpoint, NO_CHOICE, NO_REVOCATION, ONE_FILE, SWITCHES, Security, switch, usual_socket,
 };
-use crate::error::Error;
+use crate::error::{Error, in_words};
 use crate::flags::{Flag, Group, Takes};
 use crate::output::note;
 use crate::password::{self, Password};
@@ -279,7 +279,10 @@ pub fn read(source: &Source, suffix: &str) -> Result<Options, Error> {
         }
     }
     if let Source::Only(path) | Source::Also(path) = source {
-        fs::File::open(path).map_err(|error| Error::File(path.clone(), error))?;
+        let file = fs::File::open(path).and_then(|file| file.metadata());
+        if file.map_err(|error| Error::File(path.clone(), error))?.is_dir() {
+            return Err(Error::File(path.clone(), ErrorKind::IsADirectory.into()));
+        }
         reading.file(path, 0);
     }
     Ok(reading.options)
@@ -424,7 +427,7 @@ fn place() -> PathBuf {
 
 /// What the file says, or why it cannot be used.
 fn contents(path: &Path) -> Result<String, String> {
-    let reason = |error: std::io::Error| error.to_string();
+    let reason = |error: std::io::Error| in_words(&error);
     let metadata = std::fs::metadata(path).map_err(reason)?;
     if !metadata.is_file() {
         return Err("it is not a regular file".into());

@@ -173,7 +173,7 @@ fn usage(verb: &Verb) -> String {
     format!(
         "usage: dbdyno {}{word} [flags]{}\n{listed}\
          Without {}: prepare, run, cleanup. A list of clients or rates is one run for each.\n\
-         Exit: 0 done, 1 failed or statements refused, 2 a mistake in the flags, 130 interrupted.\n",
+         Exit: 0 done, 1 failed or statements refused, 2 a mistake in flags or files, 130 interrupted.\n",
         verb.name, actions[0], actions[1]
     )
 }

@@ -374,6 +374,11 @@ class Advice:
     step: NextStep | None = None  # what all comparisons lack, where nothing can be chosen anyway
 
 
+def wants_more_blocks(advice: Advice) -> bool:
+    """Whether more blocks of the same run are what it asks for."""
+    return any(step and step.lack is Lack.MORE_BLOCKS for step in (advice.step, *(part.step for part in advice.parts)))
+
+
 @dataclass(frozen=True)
 class AdviceBasis:
     """What advice rests on."""

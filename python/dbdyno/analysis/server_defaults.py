@@ -3,6 +3,7 @@
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 
+from dbdyno.analysis.common_words import in_common_words
 from dbdyno.model.design import Treatment
 from dbdyno.mysql.settings import BINARY_LOG, BINARY_LOG_SETTINGS, CONCERNS, MATTERING, Concern, plain_value
 from dbdyno.store.records import Run, Trial
@@ -71,7 +72,8 @@ def defaults_of_two_runs(
     for sides in matched:
         first, second = _trials_of(before, sides[0]), _trials_of(after, sides[1])
         names, set_by_study = (_version(first), _version(second)), set_by(before) | set_by(after)
-        _add(defaults_by_names, compared_settings(*names, _variables(first), _variables(second), set_by_study), sides)
+        variables = in_common_words(before, after, _variables(first), _variables(second))
+        _add(defaults_by_names, compared_settings(*names, *variables, set_by_study), sides)
     return list(defaults_by_names.values())
 
 

@@ -21,6 +21,7 @@ import numpy as np
 
 from dbdyno.analysis.blocks import RefusedError, UsableBlocks, usable_blocks
 from dbdyno.analysis.client_hosts import limiting_hosts
+from dbdyno.analysis.common_words import in_common_words
 from dbdyno.analysis.fleet import block_levels
 from dbdyno.analysis.lateness import EmulatedCpu, LateDisk, Side, not_of_the_drive, that_explains
 from dbdyno.analysis.over_time import drift_of
@@ -74,8 +75,8 @@ def distinctions(before: Run, after: Run, pair: tuple[Treatment, Treatment]) -> 
     that matter to storage, and versions, ``"version kernel"``; of a server's version only where the treatment has it.
     """
     old, new = pair
-    set_to = settings_of(before, old), settings_of(after, new)
-    read_back = _read_back(before, old), _read_back(after, new)
+    set_to = in_common_words(before, after, settings_of(before, old), settings_of(after, new))
+    read_back = in_common_words(before, after, _read_back(before, old), _read_back(after, new))
     common = read_back[0].keys() & read_back[1].keys()
     names = {name for name in set_to[0].keys() | set_to[1].keys() if set_to[0].get(name) != set_to[1].get(name)}
     names |= {
@@ -101,9 +102,10 @@ def settings_of(run: Run, treatment: Treatment) -> dict[str, Any]:
 
 
 def _versions(before: Run, after: Run, servers: set[str]) -> Iterator[str]:
-    for name in before.versions.keys() | after.versions.keys():
+    old, new = in_common_words(before, after, before.versions, after.versions)
+    for name in old.keys() | new.keys():
         of_another = name.startswith(_SERVER) and servers and name.removeprefix(_SERVER) not in servers
-        if before.versions.get(name) != after.versions.get(name) and not of_another:
+        if old.get(name) != new.get(name) and not of_another:
             yield name
 
 

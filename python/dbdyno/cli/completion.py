@@ -9,6 +9,7 @@ from typer._click.shell_completion import CompletionItem, add_completion_class
 from typer._completion_classes import BashComplete, FishComplete, ZshComplete
 
 from dbdyno.cli.output import JSON, print_done
+from dbdyno.errors import UserError
 
 PROGRAM, VARIABLE = "dbdyno", "_DBDYNO_COMPLETE"
 
@@ -31,7 +32,11 @@ def completion(
     from typer._completion_shared import install as installed
 
     if install:
-        _, file = installed(shell=shell, prog_name=PROGRAM, complete_var=VARIABLE)
+        try:
+            _, file = installed(shell=shell, prog_name=PROGRAM, complete_var=VARIABLE)
+        except (OSError, RuntimeError) as error:  # the latter where the user has no home
+            remedy = f"have the shell read what dbdyno completion {shell} prints"
+            raise UserError(f"can't be installed for this user: {error}; {remedy}") from None
         words = f"installed as {file}; it works in shells that are started from now on"
         print_done(words, {"shell": shell, "file": str(file)}, json_=json_)
         return

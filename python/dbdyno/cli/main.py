@@ -5,7 +5,6 @@ import os
 import sys
 from collections.abc import Callable
 from contextlib import suppress
-from difflib import get_close_matches
 from importlib import import_module
 from keyword import iskeyword
 from pathlib import Path
@@ -21,6 +20,7 @@ from dbdyno.cli import completion
 from dbdyno.cli.output import end_with, flushed, prepare, say
 from dbdyno.errors import DbdynoError, UserError
 from dbdyno.model.printable import printable
+from dbdyno.model.similar import did_you_mean
 from dbdyno.system.files import near_file
 
 # The verbs of the load generator: each becomes ``dbdyno-load VERB`` with the same arguments.
@@ -127,9 +127,7 @@ def _of_value(error: TyperException) -> str:
     input_text = _shown(str(first["input"]))
     if parameter.type_descriptor.is_choice:
         known = [str(getattr(choice, "value", choice)) for choice in parameter.type_descriptor.choices]
-        near = get_close_matches(str(first["input"]), known, 1)
-        allowed = f"{name} {input_text} is none of {', '.join(known)}"
-        return f"{allowed}; did you mean {near[0]}?" if near else allowed
+        return f"{name} {input_text} is none of {', '.join(known)}{did_you_mean(str(first['input']), known)}"
     return f"{name} {input_text} must be {_wanted(first)}"
 
 

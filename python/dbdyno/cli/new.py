@@ -2,13 +2,14 @@
 
 import re
 import sys
+from collections.abc import Mapping
 from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, get_args
 
 import typer
 
-from dbdyno.cli.options import without_place
+from dbdyno.cli.options import seconds_of, without_place
 from dbdyno.cli.output import JSON, print_json, say_to_terminal
 from dbdyno.cli.suggestions import devices, levels, loads, servers, workloads
 from dbdyno.errors import UserError
@@ -209,6 +210,8 @@ def new(
             "nothing to compare: give --vary FIELD=LEVEL,LEVEL or --from MY.CNF; at a terminal you are asked"
         )
     check_target(study)
+    if duration is not None:
+        seconds_of("--duration", duration)
     flags: dict[str, Any] = {"vary": vary, "device": device, "server": server, "load": load, "clients": clients}
     flags |= {"duration": duration, "blocks": blocks}
     request = replace(
@@ -229,7 +232,9 @@ def new(
             typer.echo(f"whether {request.server} takes these settings was not tried: {untried}", err=True)
         if not options.settings:
             raise UserError(f"--from {from_}: a study can set none of its server settings")
-    left_out = _write_or_ask_again(study, request, options, from_.name if from_ else "", asks=asks and not vary)
+    given = {f"--{name}": value for name, value in flags.items() if name != "vary"} | {"--cuts": cuts}
+    source = from_.name if from_ else ""
+    left_out = _write_or_ask_again(study, request, options, source, given, asks=asks and not vary)
     _say(study, options, left_out, json_=json_)
 
 
@@ -238,6 +243,7 @@ def _write_or_ask_again(
     request: "NewStudyRequest",
     options: Any,  # noqa: ANN401
     source: str,
+    given: Mapping[str, object],
     *,
     asks: bool,
 ) -> "list[LeftOut]":
@@ -246,7 +252,7 @@ def _write_or_ask_again(
 
     while True:
         try:
-            return _write_study(study, request, options, source)
+            return _write_study(study, request, options, source, given)
         except NothingToVaryError as error:
             if not asks:
                 raise
@@ -266,8 +272,17 @@ def check_target(study: Path) -> None:
         raise UserError(f"{study}: can't be written: No such file or directory; make the folder {study.parent} first")
 
 
-def _write_study(study: Path, request: "NewStudyRequest", options: Any, source: str) -> "list[LeftOut]":  # noqa: ANN401
-    """Write the study, without the levels that the server refuses; return these. Leaves no file where it raises."""
+def _write_study(
+    study: Path,
+    request: "NewStudyRequest",
+    options: Any,  # noqa: ANN401
+    source: str,
+    given: Mapping[str, object],
+) -> "list[LeftOut]":
+    """Write the study, without the levels that the server refuses; return these. Leaves no file where it raises.
+
+    ``given`` are options that gave a field, by which a message calls it.
+    """
     from dbdyno.mysql.my_cnf import LeftOut
     from dbdyno.study.load import load_study
     from dbdyno.study.new_study import new_study
@@ -284,7 +299,7 @@ def _write_study(study: Path, request: "NewStudyRequest", options: Any, source: 
         if not isinstance(error, UserError):
             raise
         reasons = "; ".join(map(str, left_out))
-        text = without_place(study, str(error)) + (f"; left out: {reasons}" if reasons else "")
+        text = without_place(study, str(error), given) + (f"; left out: {reasons}" if reasons else "")
         raise type(error)(text) from None
     return left_out
 

@@ -1,7 +1,7 @@
 """Options that several verbs share, how their values are read, and where a run's folder is."""
 
 import re
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from datetime import datetime
 from pathlib import Path
 from typing import TYPE_CHECKING, TypeVar
@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, TypeVar
 import typer
 
 from dbdyno.errors import UserError
+from dbdyno.model.similar import did_you_mean
 
 if TYPE_CHECKING:
     from dbdyno.plan.stop_rule import StopOptions
@@ -49,8 +50,7 @@ def _with_unit(option: str, text: str, parsed: Callable[[str], U]) -> U:
     try:
         return parsed(text)
     except ValueError as error:
-        said = str(error).replace(" in quotes,", ",").replace('"', "")  # quotes are those of a study file
-        raise UserError(f"{option} {text!r} {said}") from None
+        raise UserError(f"{option} {text!r} {error}") from None
 
 
 def bytes_of(option: str, text: str) -> int:
@@ -106,12 +106,39 @@ def one_of(option: str, value: object, allowed: Sequence[T]) -> T:
     for allowed_value in allowed:
         if allowed_value == value:
             return allowed_value
-    raise UserError(f"{option} is {' or '.join(map(str, allowed))}, not {value}")
+    meant = did_you_mean(str(value), map(str, allowed))
+    raise UserError(f"{option} is {' or '.join(map(str, allowed))}, not {value}{meant}")
 
 
-def without_place(study: Path, text: str) -> str:
-    """What was said of a study without its file and lines, where nobody can look at it any more."""
-    return re.sub(rf"(?m)^{re.escape(str(study))}:(\d+:)? ", "", text)
+# Options that give a field of a study.
+FIELDS = {
+    "--servers": "stack.server", "--server": "stack.server", "--device": "stack.device", "--load": "workload.load",
+    "--clients": "workload.clients", "--duration": "workload.duration", "--blocks": "design.blocks",
+    "--only": "suite.only", "--cuts": "crash.cuts",
+}  # fmt: skip
+
+
+def write_study(study: Path, text: str) -> None:
+    """Write a study that dbdyno has made for a run, and its folder. Raises ``UserError`` where the user may not."""
+    try:
+        study.parent.mkdir(parents=True, exist_ok=True)
+        study.write_text(text, encoding="utf-8")
+    except (PermissionError, NotADirectoryError, FileExistsError) as error:
+        remedy = "start dbdyno in a folder that you may write to"
+        raise UserError(f"{study}: can't be written: {error.strerror}; {remedy}") from None
+
+
+def without_place(study: Path, text: str, options: Mapping[str, object] | None = None) -> str:
+    """What was said of a study without its file and lines, where nobody can look at it any more.
+
+    ``options`` are fields of the study by the options that gave them, which then stand in their place; those without a
+    value were not given.
+    """
+    text = re.sub(rf"(?m)^{re.escape(str(study))}:(\d+:)? ", "", text)
+    for option, value in (options or {}).items():
+        if value:
+            text = re.sub(rf"(?m)^{re.escape(FIELDS[option])}: ", f"{option}: ", text)
+    return text
 
 
 def note_ssh_config(hosts: Path | None) -> Path | None:

@@ -28,8 +28,10 @@ from dbdyno.cli.options import (
     folder_for,
     new_folder,
     path_of,
+    seconds_of,
     stop_options,
     without_place,
+    write_study,
 )
 from dbdyno.cli.output import DETAILS, JSON, Format, ProgressLine, json_or_text, say_to_terminal
 from dbdyno.cli.show import end_of_run, exit_by_thresholds, show
@@ -319,15 +321,17 @@ def try_(
     from dbdyno.study.load import load_study
     from dbdyno.study.new_study import study_text
 
+    if duration is not None:
+        seconds_of("--duration", duration)
     load_fields = {"kind": kind, "load": load, "clients": clients, "duration": duration}
     into = new_folder("try")
     study = into.with_suffix(".toml")
     text = study_text(
         fields, {name: value for name, value in load_fields.items() if value is not None}, study.parent, blocks=blocks
     )
-    study.parent.mkdir(parents=True, exist_ok=True)
-    study.write_text(text, encoding="utf-8")
-    with discard_if_refused(study, into):
+    write_study(study, text)
+    options = {"--load": load, "--clients": clients, "--duration": duration, "--blocks": blocks}
+    with discard_if_refused(study, into, options):
         made = make_plan(load_study(study))
         typer.echo(f"study: {study}", err=True)
         if plan:
@@ -358,8 +362,11 @@ def show_or_refuse(plan: "Plan", erase: frozenset[str], *, json_: bool) -> None:
 
 
 @contextmanager
-def discard_if_refused(study: Path, into: Path) -> Iterator[None]:
-    """Remove the study where it is refused before its run has begun; what is said of it names no file that is gone."""
+def discard_if_refused(study: Path, into: Path, options: Mapping[str, object]) -> Iterator[None]:
+    """Remove the study where it is refused before its run has begun; what is said of it names no file that is gone.
+
+    A field is called by the one of the ``options``, with their values, that gave it.
+    """
     try:
         yield
     except UserError as error:
@@ -368,7 +375,7 @@ def discard_if_refused(study: Path, into: Path) -> Iterator[None]:
         study.unlink(missing_ok=True)
         with suppress(OSError):  # others' runs are in it
             study.parent.rmdir()
-        raise UserError(without_place(study, str(error))) from None
+        raise UserError(without_place(study, str(error), options)) from None
 
 
 # ``dbdyno quick``: what the storage here is like, within a minute.

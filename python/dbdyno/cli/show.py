@@ -181,10 +181,14 @@ def end_of_run(outcome: "RunOutcome", into: Path, format_: Format, *, html: bool
         typer.Exit: The run was interrupted, a threshold of the study is crossed, or a trial failed.
 
     """
+    from dbdyno.analysis.advice import wants_more_blocks
+
     shown = show(into, format_, html=into / "report.html" if html else None, details=details)
     if outcome.how == "interrupted":
         typer.echo(f"interrupted; to go on: {again} --resume", err=True)
         raise typer.Exit(INTERRUPTED)
+    if any(wants_more_blocks(analysis.advice) for _, analysis in shown.runs):
+        typer.echo(f"To go on: {again} --resume --until-decided", err=True)
     exit_by_thresholds(shown)
     if outcome.failures:
         raise typer.Exit(TRIALS_FAILED)

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import typer
 
-from dbdyno.cli.options import BLOCKS, ERASE, FRESH_IMAGES, HTML, INTO, PROFILE, RESUME, WAIT, new_folder
+from dbdyno.cli.options import BLOCKS, ERASE, FRESH_IMAGES, HTML, INTO, PROFILE, RESUME, WAIT, new_folder, write_study
 from dbdyno.cli.output import DETAILS, JSON, json_or_text
 from dbdyno.cli.run import carry_out, command_again, discard_if_refused, run_to_resume, show_as_it_is, show_or_refuse
 from dbdyno.cli.suggestions import levels
@@ -52,11 +52,10 @@ def suite(
         source = suite_file(name)
         into = into or new_folder(source.stem)
         study = Path(f"{into}.toml")
-        changes = [*(fields or []), *([f"server={servers}"] if servers else [])]
-        _write_study(source, changes, only, blocks, study)
+        _write_study(source, fields or [], servers, only, blocks, study)
     assert into is not None  # noqa: S101  (it was named, or made)
     begun = run_to_resume(into) if resume else None
-    with discard_if_refused(study, into):
+    with discard_if_refused(study, into, {"--servers": servers, "--only": only, "--blocks": blocks}):
         made = make_plan(load_study(study), seed=begun.design.seed if begun else None)
         made = profiling(made) if profile else made
         typer.echo(f"study: {study}", err=True)
@@ -83,7 +82,7 @@ def suite(
 
 def suite_file(name: str) -> Path:
     """The study of a suite: a file, or one of those that come with dbdyno. Raises ``UserError``."""
-    from dbdyno.study.mistakes import did_you_mean
+    from dbdyno.model.similar import did_you_mean
 
     if name.endswith(".toml") or "/" in name:
         return Path(name)
@@ -91,12 +90,9 @@ def suite_file(name: str) -> Path:
     folders = [Path(sys.prefix) / INSTALLED, Path(__file__).parents[3] / SUITES, SUITES]
     known = {path.stem: path for folder in folders for path in sorted(folder.glob("*.toml"))}
     if name not in known:
-        there_are = (
-            f"there are {', '.join(sorted(known))}{did_you_mean(name, known)}"
-            if known
-            else f"there is no {SUITES} here"
-        )
-        raise UserError(f"{name} is no suite; {there_are}. A study file with [suite] may be named, too")
+        there_are = f"there are {', '.join(sorted(known))}" if known else f"there is no {SUITES} here"
+        another = "a study file with [suite] may be named, too"
+        raise UserError(f"{name} is no suite; {there_are}; {another}{did_you_mean(name, known)}")
     return known[name]
 
 
@@ -119,11 +115,13 @@ def _only_planned(study: Path) -> bool:
         return file.read(len(head)) == head and not study.with_suffix("").exists()
 
 
-def _write_study(source: Path, fields: Sequence[str], only: Sequence[str], blocks: int | None, study: Path) -> None:
+def _write_study(
+    source: Path, fields: Sequence[str], servers: str | None, only: Sequence[str], blocks: int | None, study: Path
+) -> None:
     """Write the study of a suite with these changes. Raises ``UserError``."""
     from dbdyno.study.document import read_document
     from dbdyno.study.new_study import put, written
-    from dbdyno.study.suite import SUITE, with_changes
+    from dbdyno.study.suite import SUITE, has_several_levels, with_changes
     from dbdyno.study.workloads import ScriptSection
 
     _, raw, _ = read_document(source)
@@ -133,11 +131,14 @@ def _write_study(source: Path, fields: Sequence[str], only: Sequence[str], block
     if study.exists() and not _only_planned(study):
         raise UserError(f"{study} is there already, the study of another run; name another folder by --into")
     sections: dict[str, dict[str, object]] = {}
-    varied = put(sections, fields, ScriptSection)
+    varied = put(sections, [*fields, *([f"server={servers}"] if servers else [])], ScriptSection)
     folder = os.path.relpath(os.path.realpath(source.parent / loads), os.path.realpath(study.parent))
     sections.setdefault(SUITE, {})["loads"] = folder
     if blocks is not None:
         sections.setdefault("design", {})["blocks"] = blocks
-    text = written(with_changes(raw, sections, only, replaces_factors=bool(varied)), head=[f"{HEAD}{source.name}"])
-    study.parent.mkdir(parents=True, exist_ok=True)
-    study.write_text(text, encoding="utf-8")
+    changed = with_changes(raw, sections, only, replaces_factors=bool(varied))
+    if not has_several_levels(changed):
+        given = f"--servers {servers}" if servers else " ".join(fields) or str(source)
+        raise UserError(f"{given} leaves nothing to compare; give several, such as --servers mysql-8.0,mysql-9")
+    text = written(changed, head=[f"{HEAD}{source.name}"])
+    write_study(study, text)

@@ -147,7 +147,7 @@ def event_text(event: "Event", labels: Mapping[str, str]) -> str:
         case events.Joined():
             return f"{event.host} takes part"
         case events.Ended():
-            return f"ended: {event.how}"
+            return f"ended: {event.how}{f', {event.cause}' if event.cause else ''}"
         case events.Dropped() | events.Note():
             return event.text
     return type(event).__name__.lower()

@@ -22,6 +22,7 @@ from dbdyno.compute.workers import Work, Workers
 from dbdyno.errors import DbdynoError, HostError, UserError
 from dbdyno.hosts.host_side import CHUNK_BYTES, Entry, Piece, why_not_copied
 from dbdyno.model.printable import short
+from dbdyno.model.similar import did_you_mean
 from dbdyno.stack.undo.actions import TOKEN_VARIABLE
 from dbdyno.study.units import format_bytes
 from dbdyno.system.child import exit_words
@@ -178,7 +179,8 @@ class Hosts(ABC):
 
     def _check(self, host: str, what: str) -> None:
         if host not in self._names:
-            raise UserError(f"{host!r} is not a host; there are {', '.join(self._names)}")
+            known = f"there are {', '.join(self._names)}{did_you_mean(host, self._names)}"
+            raise UserError(f"{host!r} is not a host; {known}")
         if what != "read":  # of a stream that was begun before a window: its answers come after it
             check_not_measured(what, host)
 

@@ -25,16 +25,24 @@ SWITCHES = {"1": "on", "0": "off", "true": "on", "false": "off", "yes": "on", "n
 _NUMBER_AND_UNIT = re.compile(r"\s*([0-9]+(?:\.[0-9]+)?)\s*([A-Za-z%]*)\s*")
 
 
+class QuantityError(ValueError):
+    """A value that is no amount with a unit of its kind; its message has no quotes, which only some places need."""
+
+    def __init__(self, problem: str, remedy: str, example: str) -> None:
+        super().__init__(f"{problem}; {remedy}, such as {example}")
+        self.problem, self.remedy, self.example = problem, remedy, example
+
+
 def _split(text: object, what: str, example: str) -> tuple[float, str]:
     match = _NUMBER_AND_UNIT.fullmatch(text) if isinstance(text, str) else None
     if match is None or not match[2]:
-        raise ValueError(f"is not a {what}; write a number with its unit in quotes, such as {example}")
+        raise QuantityError(f"is not a {what}", "write a number with its unit", example)
     return float(match[1]) if len(match[1]) <= _DIGITS_MAX else math.inf, match[2]
 
 
 def size_bytes(text: object) -> int:
     """Bytes of a size such as ``"4GiB"``, ``"256M"`` (binary) or ``"120GB"`` (decimal). Raises ``ValueError``."""
-    number, unit = _split(text, "size", '"4GiB"')
+    number, unit = _split(text, "size", "4GiB")
     factor = _SIZE_UNITS.get(unit.upper(), 0)
     if not factor:
         raise ValueError(f"has the unknown unit {unit!r}; known are B, K, M, G, T, KiB .. TiB and KB .. TB")
@@ -45,7 +53,7 @@ def size_bytes(text: object) -> int:
 
 def duration_seconds(text: object) -> float:
     """Seconds of a time such as ``"500ms"``, ``"10s"`` or ``"5min"``. Raises ``ValueError``."""
-    number, unit = _split(text, "time", '"10s"')
+    number, unit = _split(text, "time", "10s")
     if unit not in SECONDS:
         minutes = "; minutes are min" if unit.lower() in {"m", "mins", "minute", "minutes"} else ""
         raise ValueError(f"has the unknown unit {unit!r}; known are {', '.join(SECONDS)}{minutes}")
@@ -56,9 +64,9 @@ def duration_seconds(text: object) -> float:
 
 def fraction(text: object) -> float:
     """The fraction of a percentage such as ``"3%"`` (0.03). Raises ``ValueError``."""
-    number, unit = _split(text, "percentage", '"3%"')
+    number, unit = _split(text, "percentage", "3%")
     if unit != "%":
-        raise ValueError(f'has the unit {unit!r}; a percentage ends in %, such as "3%"')
+        raise QuantityError(f"has the unit {unit!r}", "write a percentage", "3%")
     if not math.isfinite(number):
         raise ValueError("has too many digits")
     return number / 100

@@ -5,6 +5,8 @@ from dataclasses import dataclass
 from pathlib import Path
 from urllib.parse import parse_qsl, unquote, urlsplit
 
+from dbdyno.model.similar import did_you_mean
+
 SCHEMES = ("mysql", "mariadb")
 TLS_MODES = ("disabled", "preferred", "required", "verify_ca", "verify_identity")
 TLS_FILES = ("ssl-ca", "ssl-cert", "ssl-key")
@@ -78,7 +80,7 @@ def _whole(user: str, database: str, host: str | None, port: int | None, paramet
             raise ValueError(f"gives {name} the path {value!r}; give an absolute one")
     mode = parameters.get("ssl-mode")
     if mode is not None and mode not in TLS_MODES:
-        raise ValueError(f"has ssl-mode={mode}; allowed are {', '.join(TLS_MODES)}")
+        raise ValueError(f"has ssl-mode={mode}; allowed are {', '.join(TLS_MODES)}{did_you_mean(mode, TLS_MODES)}")
     if (mode or "").startswith("verify") and "ssl-ca" not in parameters:
         raise ValueError(f"has ssl-mode={mode} without ssl-ca, the file of the authority's certificate; give it too")
     files = {name.replace("-", "_"): parameters.get(name) for name in TLS_FILES}
@@ -103,8 +105,8 @@ def _parameters(query: str) -> dict[str, str]:
         raise ValueError(f"ends in ?{query}, which is not name=value&name=value") from None
     for name, value in pairs:
         if name not in PARAMETERS or name in parameters or not value or not value.isprintable():
-            raise ValueError(
-                f"has the parameter {name!r}, unknown, empty or given twice; known are {', '.join(PARAMETERS)}"
-            )
+            meant = "" if name in PARAMETERS else did_you_mean(name, PARAMETERS)
+            known = f"known are {', '.join(PARAMETERS)}{meant}"
+            raise ValueError(f"has the parameter {name!r}, unknown, empty or given twice; {known}")
         parameters[name] = value
     return parameters

@@ -9,6 +9,7 @@ import re
 from collections.abc import Iterator
 from dataclasses import dataclass, field
 
+from dbdyno.model.similar import did_you_mean
 from dbdyno.mysql.settings import INNODB
 
 LENGTH_MAX = 1000  # characters, as the load generator has it
@@ -73,7 +74,8 @@ def parse_table_options(text: str) -> TableOptions:
             )
         name, value = option[1].upper(), option[2] or option[3] or ""
         if name not in OPTIONS:
-            raise ValueError(f"holds {option[1]!r}; a study may give {', '.join(OPTIONS)}, and PARTITION BY ... last")
+            known = f"a study may give {', '.join(OPTIONS)}, and PARTITION BY ... last{did_you_mean(name, OPTIONS)}"
+            raise ValueError(f"holds {option[1]!r}; {known}")
         if not re.fullmatch(OPTIONS[name], value, re.IGNORECASE):
             raise ValueError(f"holds {name}={value}, which is none of its values")
         options[name] = value

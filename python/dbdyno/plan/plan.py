@@ -33,6 +33,7 @@ from dbdyno.model.design import (
     Treatment,
 )
 from dbdyno.model.disks import DATA_DISK
+from dbdyno.model.similar import did_you_mean
 from dbdyno.model.wording import drive_bytes, listed
 from dbdyno.mysql.settings import (
     ARIA,
@@ -56,7 +57,6 @@ from dbdyno.study.defaults import DEFAULT_AA_BLOCKS
 from dbdyno.study.document import Setting, WorkloadSection
 from dbdyno.study.drives import drive_files, is_real, resolved_drive
 from dbdyno.study.load import names_of
-from dbdyno.study.mistakes import did_you_mean
 from dbdyno.study.reported import fitting, pairs
 from dbdyno.study.schema import (
     ClaimSection,

@@ -5,6 +5,7 @@ from dataclasses import asdict, dataclass
 from typing import Any
 
 from dbdyno.analysis.blocks import usable_blocks
+from dbdyno.analysis.common_words import in_common_words
 from dbdyno.analysis.lateness import EmulatedCpu, LateDisk
 from dbdyno.analysis.over_time import is_clear
 from dbdyno.analysis.safety import lost_in_both
@@ -47,7 +48,7 @@ class Difference:
 
 def run_differences(before: Run, after: Run, matched: Sequence[tuple[Treatment, Treatment]]) -> list[Difference]:
     """Return every known difference, by kind and name."""
-    old, new = facts(before), facts(after)
+    old, new = in_common_words(before, after, facts(before), facts(after))
     changed = [key for key in old.keys() | new.keys() if old.get(key) != new.get(key)]
     ordered = sorted(changed, key=lambda key: (KINDS.index(key[0]), key[1]))
     return [
@@ -70,7 +71,7 @@ def _observed_differences(before: Run, after: Run, matched: Sequence[tuple[Treat
     """Return what was read back otherwise; a value that changes inside a run says nothing about the run."""
     seen: dict[tuple[str, str, str], list[str]] = {}
     for old, new in matched:
-        sides = _constant(before, old), _constant(after, new)
+        sides = in_common_words(before, after, _constant(before, old), _constant(after, new))
         for name in sorted(sides[0].keys() & sides[1].keys()):
             values = sides[0][name], sides[1][name]
             if None not in values and values[0] != values[1]:

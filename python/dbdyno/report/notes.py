@@ -25,7 +25,7 @@ from dbdyno.analysis.verdict.pairs import NotGranted, is_without, not_granted
 from dbdyno.model.design import ALPHA, Design, Settle, Treatment
 from dbdyno.model.disks import disk_names, layer_of
 from dbdyno.model.metrics import part_of
-from dbdyno.model.printable import one_line
+from dbdyno.model.printable import one_line, short
 from dbdyno.model.word import Word
 from dbdyno.model.wording import UNKNOWN, count, drive_bytes, listed, margin_text, number, percent
 from dbdyno.mysql.settings import CONFLICTS
@@ -42,11 +42,14 @@ from dbdyno.store.records import Run, Trial
 VOID_NAMED = 6  # more attempts than that are only counted
 MESSAGE_MAX = 80  # characters
 
+# How a run ended -> what is said of it, and the remedy where it was measured here.
 _ENDED = {
-    "running": "The run is not finished: it is still going on, or it was killed (then: dbdyno restore, and go on with "
-    "--resume).",
-    "interrupted": "The run was interrupted; go on with --resume.",
-    "failed": "The run was stopped by a failure.",
+    "running": (
+        "The run is not finished: it is still going on, or it was killed",
+        " (then: dbdyno restore, and go on with --resume)",
+    ),
+    "interrupted": ("The run was interrupted", "; go on with --resume"),
+    "failed": ("The run was stopped by a failure", "; once that is mended, go on with --resume"),
 }
 _LEFT_AT_THAT = "Verdicts are not valid if the run was stopped because of them: p does not allow for that look."
 
@@ -98,7 +101,10 @@ def _short(message: str) -> str:
 
 def how_it_ended(run: Run) -> str:
     """Return the sentence on a run that is not done."""
-    return _ENDED.get(run.ended, f"The run ended otherwise than planned: {run.ended}.")
+    text, remedy = _ENDED.get(run.ended, (f"The run ended otherwise than planned: {run.ended}", ""))
+    if run.failure:
+        text += f": {short(run.failure).removesuffix('.')}"
+    return f"{text}{'' if run.imported or '--resume' in text else remedy}."
 
 
 def _end_notes(run: Run, blocks: UsableBlocks) -> list[str]:

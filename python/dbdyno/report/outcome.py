@@ -16,6 +16,7 @@ from dbdyno.errors import UserError
 from dbdyno.model.design import Treatment
 from dbdyno.model.metrics import METRICS, Metric, value_of
 from dbdyno.model.printable import command_text, prometheus_text, xml_attribute, xml_text
+from dbdyno.model.similar import did_you_mean
 from dbdyno.model.word import Word
 from dbdyno.model.wording import percent
 from dbdyno.report.document import Document
@@ -44,9 +45,10 @@ def condition_of(text: str) -> Condition:
     """Return the condition of ``slower by 5%``, ``undecided``, ``not equivalent``. Raises ``UserError``."""
     match = _CONDITION.fullmatch(" ".join(text.lower().split()))
     if match is None or match["word"] not in tuple(Word):
+        words, word = list(map(str, Word)), text.removeprefix("not ").partition(" by ")[0]
         raise UserError(
-            f'--fail-if {text!r} must be one of {", ".join(Word)}; "not" may precede it and "by N%" follow,'
-            ' as in "slower by 5%"'
+            f'--fail-if {text!r} must be one of {", ".join(words)}; "not" may precede it and "by N%" follow,'
+            f' as in "slower by 5%"{"" if word in words else did_you_mean(word, words)}'
         )
     if match["percent"] and not Word(match["word"]).is_different:
         raise UserError(f'--fail-if {text!r}: only faster and slower have a size; leave out the "by" part')

@@ -6,6 +6,7 @@ from dataclasses import replace
 from dbdyno.analysis.analyse import Member, Several
 from dbdyno.analysis.blocks import Code, RefusedError
 from dbdyno.errors import DbdynoError
+from dbdyno.model.similar import did_you_mean
 from dbdyno.model.wording import count, margin_text
 from dbdyno.report import contents
 from dbdyno.report.comparison import ABSENT, facts
@@ -47,7 +48,9 @@ _TEXTS: dict[Code, Callable[..., str]] = {
         " --margin 3%"
     ),
     "too few runs": "a history needs two runs or more; given: {count}".format,
-    "no such run": lambda name, known: f"--since {name!r} is no run of these, nor a date: {', '.join(known)}",
+    "no such run": lambda name, known: (
+        f"--since {name!r} is no run of these, nor a date: {', '.join(known)}{did_you_mean(name, known)}"
+    ),
     "nothing in common": lambda before, after: (
         f"the runs have no treatment in common: before {_quote(before)}; after {_quote(after)}; match them by"
         ' --map "LABEL BEFORE=LABEL AFTER"'
@@ -56,7 +59,9 @@ _TEXTS: dict[Code, Callable[..., str]] = {
     "no such pair": lambda name, before, after: (
         f'--map {name!r} is not "LABEL BEFORE=LABEL AFTER"; before there are {_quote(before)}; after {_quote(after)}'
     ),
-    "no such control": lambda label, known: f"--control {label!r} is not in both runs; choose one of: {_quote(known)}",
+    "no such control": lambda label, known: (
+        f"--control {label!r} is not in both runs; choose one of: {_quote(known)}{did_you_mean(label, known)}"
+    ),
     "control alone": (
         "--control {label!r} is the only treatment in both runs, so there is nothing left to compare".format
     ),
@@ -67,6 +72,7 @@ _TEXTS: dict[Code, Callable[..., str]] = {
     "too few stacks": _too_few,
     "no such baseline": lambda baseline, known: (
         f"{baseline!r} is not a stack of every test; choose one of: {', '.join(map(repr, known))}"
+        f"{did_you_mean(baseline, known)}"
     ),
     "no cuts": (
         '--safety takes the folder of a crash run; "{title}" has no cuts: its study needs a section [crash]'.format

@@ -21,7 +21,7 @@ from dbdyno.run.over_hosts import simulating
 from dbdyno.run.ports import HOST, Ports
 from dbdyno.run.profile import Profiling
 from dbdyno.run.stop import Deciding, Outlook, StartAnew, Stop, pace_of
-from dbdyno.run.trial import StepsRun, TrialStep, run_steps
+from dbdyno.run.trial import StepsRun, TrialStep, TrialTerms, run_steps
 from dbdyno.stack.erase import Erasing
 from dbdyno.stack.undo_log import Journal
 from dbdyno.store import run_folder
@@ -213,8 +213,10 @@ def _run_all(  # noqa: PLR0913, PLR0917  (as above)
         except (Interrupted, StartAnew):
             ended = Ended("interrupted")
             raise
-        except TrialError as error:
-            raise HostError(str(error)) from None
+        except (TrialError, HostError, OSError) as error:
+            cause = why_not_written(error, folder.path, GO_ON) if isinstance(error, OSError) else str(error)
+            ended = Ended("failed", cause=cause)
+            raise HostError(cause) from None
         finally:
             with shielded():  # a signal that comes now finds the run ended
                 if journal is not None:
@@ -381,13 +383,8 @@ class _Runner:
         spec, settle = self.plan.specs[first.treatment], self.plan.design.settle
         rest_seconds = 0.0 if settle == "trial" else settle
         kind, off_host = self.ports.kinds[spec.stack.kind], self.ports.without_host()
-        how: dict[str, Any] = {
-            "seed": self.plan.trial_seed(first.block),
-            "journal": self.journal,
-            "erase": self.erase,
-            "rest_seconds": rest_seconds,
-            "say": self.progress.say,
-        }
+        seed = self.plan.trial_seed(first.block)
+        terms = TrialTerms(seed, self.journal, self.erase, rest_seconds, self.progress.say)
         begun = [first]
 
         def begins(slot: Slot) -> None:
@@ -405,9 +402,9 @@ class _Runner:
                 for slot, place in where.items()
             ]
             if kind.IN_GUEST:
-                came = StepsRun([run_in_guest(first, spec, image, ports=steps[0].ports, folder=folder, **how)])
+                came = StepsRun([run_in_guest(steps[0], image, terms)])
             else:
-                came = run_steps(steps, image, begins=begins, **how)
+                came = run_steps(steps, image, terms, begins)
             name, sha256 = self.images.name_of(spec), self.images.sha256_of(spec)
             trials = (replace(measured.trial, image=name, image_sha256=sha256) for measured in came.measured)
             named = [replace(measured, trial=trial) for measured, trial in zip(came.measured, trials, strict=True)]

@@ -28,10 +28,8 @@ from dbdyno.hosts.contract import LieError
 from dbdyno.model.printable import printable, short
 from dbdyno.plan.order import Slot
 from dbdyno.run import sparse_tar
-from dbdyno.run.ports import Ports
-from dbdyno.run.trial import Measured
+from dbdyno.run.trial import Measured, TrialStep, TrialTerms
 from dbdyno.stack.disk_client import relay
-from dbdyno.stack.erase import Erasing
 from dbdyno.stack.guest.channel import GuestLostError
 from dbdyno.stack.guest.kernels import PYTHON, find_kernel
 from dbdyno.stack.guest.machine import DiskOfGuest, Guest, Machine, accelerator, booted, cpus
@@ -199,38 +197,30 @@ def prepare_in_guest(spec: TrialSpec, image: Image, journal: Journal, say: Calla
         guest.ask(asked)
 
 
-def run_in_guest(  # noqa: PLR0913  (as ``run_steps``)
-    slot: Slot,
-    spec: TrialSpec,
-    image: Image,
-    *,
-    ports: Ports,
-    seed: int,
-    folder: Path,
-    journal: Journal,
-    erase: Erasing,  # noqa: ARG001  (the disks of a guest are emulated)
-    rest_seconds: float,
-    say: Callable[[str], None],
-) -> Measured:
-    """Run one trial in a machine that boots for it, as ``run_steps`` does on a host. Raises as that does."""
+def run_in_guest(step: TrialStep, image: Image, terms: TrialTerms) -> Measured:
+    """Run one trial in a machine that boots for it, as ``run_steps`` does on a host. Raises as that does.
+
+    Nothing is erased: the disks of a guest are emulated.
+    """
+    slot, spec, ports = step.slot, step.spec, step.ports
     began = ports.monotonic()
     asked = {
         "trial": {
             "spec": _packed(spec),
             "key": _key(image),
             "slot": asdict(slot),
-            "seed": seed,
-            "rest_seconds": rest_seconds,
+            "seed": terms.seed,
+            "rest_seconds": terms.rest_seconds,
         }
     }
-    with _running(spec, image, journal, say, is_prepared=True) as guest:
+    with _running(spec, image, terms.journal, terms.say, is_prepared=True) as guest:
         booted_seconds, began_ns = ports.monotonic() - began, now_ns()
-        with ports.background(StackContext(journal, Path()), []) as background:
+        with ports.background(StackContext(terms.journal, Path()), []) as background:
             result = guest.ask(asked)
         ended_ns = now_ns()
         if result is None:
             raise TrialError("the guest ended without the results of its trial")
-        trial = guest.take(result, slot, folder)
+        trial = guest.take(result, slot, step.folder)
     disturbance = background.within(_window_ns(trial, result, (began_ns, ended_ns)))
     disturbance["in_guest"] = in_guest(trial.disturbance)
     observed = {**trial.observed, "guest": guest.observed}

@@ -24,7 +24,7 @@ from dbdyno.model.design import BOOTED
 from dbdyno.plan.order import Slot
 from dbdyno.run import sparse_tar
 from dbdyno.run.ports import Ports
-from dbdyno.run.trial import TrialStep, run_steps
+from dbdyno.run.trial import TrialStep, TrialTerms, run_steps
 from dbdyno.stack.erase import Erasing
 from dbdyno.stack.guest.channel import LINE_BYTES_MAX, PORT, GuestChannel
 from dbdyno.stack.kinds.booted import KIND
@@ -189,11 +189,13 @@ def measure(request: Mapping[str, Any], image: Disks, journal: Journal, port: Po
     came = run_steps(
         [TrialStep(slot, spec, folder, ports)],
         image,
-        seed=int(request["seed"]),
-        journal=journal,
-        erase=Erasing(frozenset()),
-        rest_seconds=float(request["rest_seconds"]),
-        say=lambda text: port.send("say", text),
+        TrialTerms(
+            seed=int(request["seed"]),
+            journal=journal,
+            erase=Erasing(frozenset()),
+            rest_seconds=float(request["rest_seconds"]),
+            say=lambda text: port.send("say", text),
+        ),
     )
     if came.error:
         raise came.error

@@ -13,10 +13,10 @@ from dbdyno.errors import HostError, UserError
 from dbdyno.hosts.connect import Connected, connected
 from dbdyno.hosts.inventory import Inventory
 from dbdyno.model.printable import short
+from dbdyno.model.similar import did_you_mean
 from dbdyno.plan.plan import Plan
 from dbdyno.run.ports import HOST, Ports, Simulations
 from dbdyno.simulation.sweep import simulators
-from dbdyno.study.mistakes import did_you_mean
 from dbdyno.study.schema import TrialSpec
 from dbdyno.workload.generator import Generated
 from dbdyno.workload.simulated import point_of

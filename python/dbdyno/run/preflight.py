@@ -23,6 +23,7 @@ from dbdyno.host.processor import (
     virtualisation_facts,
 )
 from dbdyno.host.storage import disk_facts, disks_under
+from dbdyno.model.similar import did_you_mean
 from dbdyno.model.wording import count
 from dbdyno.mysql.my_cnf import Options
 from dbdyno.mysql.settings import INNODB
@@ -51,7 +52,6 @@ from dbdyno.stack.tools import tool_path
 from dbdyno.store.records import TABLE_OPTIONS
 from dbdyno.study.document import Setting
 from dbdyno.study.fio_job import included, render_job
-from dbdyno.study.mistakes import did_you_mean
 from dbdyno.study.scale import line_of_field, line_without, place_in, toml_value
 from dbdyno.study.schema import DISKS, TrialSpec
 from dbdyno.study.study import Study

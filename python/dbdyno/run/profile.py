@@ -20,7 +20,7 @@ from dbdyno.plan.order import Slot
 from dbdyno.plan.plan import Plan
 from dbdyno.run.images import Images
 from dbdyno.run.ports import Ports
-from dbdyno.run.trial import TrialStep, run_steps
+from dbdyno.run.trial import TrialStep, TrialTerms, run_steps
 from dbdyno.stack.capabilities import Capability
 from dbdyno.stack.erase import Erasing
 from dbdyno.stack.layer import StackContext
@@ -150,15 +150,8 @@ class Profiling:
             steps.append(TrialStep(Slot(1, 1, place, id_), spec, where, ports))
         try:
             spec = self.plan.specs[row[0]]
-            came = run_steps(
-                steps,
-                self.images.of(spec),
-                seed=self.plan.trial_seed(1),
-                journal=self.journal,
-                erase=self.erase,
-                rest_seconds=0.0,
-                say=self.say,
-            )
+            terms = TrialTerms(self.plan.trial_seed(1), self.journal, self.erase, rest_seconds=0.0, say=self.say)
+            came = run_steps(steps, self.images.of(spec), terms)
             for id_, load in zip(row, loads, strict=True):
                 if load.folded is not None:
                     write_profile(self.folder, load.profile(id_))

@@ -54,6 +54,17 @@ class TrialStep:
 
 
 @dataclass(frozen=True)
+class TrialTerms:
+    """What holds for a trial wherever it is run, and for all its steps."""
+
+    seed: int
+    journal: Journal  # gets what undoes each change
+    erase: Erasing  # what may be erased for it
+    rest_seconds: float  # before its load
+    say: Callable[[str], None]  # takes a sentence for the user
+
+
+@dataclass(frozen=True)
 class StepsRun:
     """What came of the steps of a trial."""
 
@@ -61,27 +72,19 @@ class StepsRun:
     error: TrialError | None = None  # of the step behind them; those that follow on that were not begun
 
 
-def run_steps(  # noqa: PLR0913  (what a trial consists of)
-    steps: Sequence[TrialStep],
-    image: Image,
-    *,
-    seed: int,
-    journal: Journal,
-    erase: Erasing,
-    rest_seconds: float,
-    say: Callable[[str], None],
-    begins: Callable[[Slot], None] = lambda _: None,
+def run_steps(
+    steps: Sequence[TrialStep], image: Image, terms: TrialTerms, begins: Callable[[Slot], None] = lambda _: None
 ) -> StepsRun:
     """Run the steps of one trial on a stack that is raised once and begins with the image.
 
-    ``say`` takes a sentence for the user; ``begins`` is told each step that begins on what the one before has left.
-    Raises ``HostError``; the host is put back.
+    ``begins`` is told each step that begins on what the one before has left. Raises ``HostError``; the host is put
+    back.
     """
     spec, ports = steps[0].spec, steps[0].ports
     see_that_the_kernel_is(spec, ports.kernel())
     watch, taken = Stopwatch(ports.monotonic), list[Callable[[], Measured]]()
     workload = ports.workload_of(spec)
-    raising = Raising(steps[0].folder / "server.log", workload.prepare, seed, erase, ports.listen(spec))
+    raising = Raising(steps[0].folder / "server.log", workload.prepare, terms.seed, terms.erase, ports.listen(spec))
     stack = ports.kinds[spec.stack.kind].stack(spec, image, raising)
     begun_at = _now(ports)
     try:
@@ -89,11 +92,11 @@ def run_steps(  # noqa: PLR0913  (what a trial consists of)
             crashes = []
             for step in steps:
                 load = workload if step is steps[0] else step.ports.workload_of(step.spec)
-                of = step.spec, step.slot.block, step.slot.treatment, stack, load, seed, step.folder
-                about = AboutTrial(*of, journal, say, watch.lap)
+                of = step.spec, step.slot.block, step.slot.treatment, stack, load, terms.seed, step.folder
+                about = AboutTrial(*of, terms.journal, terms.say, watch.lap)
                 crashes.append((about, cutting.enter_context(step.ports.crashing(about))))
             with ExitStack() as lowering:
-                ground = lowering.enter_context(ports.scratch(journal))
+                ground = lowering.enter_context(ports.scratch(terms.journal))
                 watch.lap("raise scratch")
                 context = lowering.enter_context(raised((*_host_layers(spec), *stack.layers), ground, watch.lap))
                 for step, (about, crash) in zip(steps, crashes, strict=True):
@@ -102,7 +105,7 @@ def run_steps(  # noqa: PLR0913  (what a trial consists of)
                         begins(step.slot)
                         begun_at = _now(ports)
                     what = step.slot, begun_at, about, crash, step.ports, watch
-                    taken.append(_take(*what, context, lowering, rest_seconds))
+                    taken.append(_take(*what, context, lowering, terms.rest_seconds))
             watch.lap("lower scratch")
             return _put_together(taken)
     except TrialError as error:

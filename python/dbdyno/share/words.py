@@ -16,6 +16,7 @@ from pathlib import Path
 from typing import Any, Literal, get_args, get_origin, get_type_hints, is_typeddict
 
 from dbdyno.model.printable import short
+from dbdyno.model.stand_in import VERSION, numbered
 
 TEXT_CHARACTERS_MAX = 1000  # an optimizer_switch of a server has some 800
 ALLOWED_MAX, ALLOWED_CHARACTERS_MAX = 50, 80  # words that the sender lets out
@@ -41,7 +42,6 @@ _NUMBERED = re.compile(
     r"\d{1,7}(?:k|m|g|t|b|kb|mb|gb|tb|kib|mib|gib|tib|s|ms|us|ns|min|h|hz|khz|mhz|ghz|x)"
     r"|[tc]\d{1,4}|b\d{1,5}a\d{1,2}(?:p\d{1,4})?|p\d{1,4}|node\d{1,3}|[shv]d[a-z]{1,2}\d{0,2}|nvme\d{1,2}n\d{1,2}|loop\d{1,4}|deb\d{1,2}u\d{1,2}|p50|p9+|0x0"
 )
-_VERSION = re.compile(r"(\d{1,4}\.\d{1,4}(?:\.\d{1,4})?(?:-\d{1,4})?)(?![.\w:/])")
 _HOST = re.compile(r"host-\d{1,4}")  # of a copy, which has its stand-in already
 _MODEL_NUMBER = re.compile(r"[a-z]{0,2}\d{1,5}[a-z]{0,3}|v\d")  # of a processor
 
@@ -135,15 +135,15 @@ class Words:
             return f"{before} of {self.text(name, place)}"
         if " / " in text:  # the label of a treatment
             return " / ".join(self.text(level, place) for level in text.split(" / "))
-        version = _VERSION.match(text)
+        version = VERSION.match(text)
         return self._stand_in(text, "name", place, version[1] if version else "")
 
     def _stand_in(self, text: str, kind: str, place: str, version: str = "") -> str:
         if text not in self.replaced:
-            numbered = (f"{version} ({number})" if version else f"{kind}-{number}" for number in count(1))
+            stand_ins = (numbered(kind, version, number) for number in count(1))
             stand_in = version
             while not stand_in or stand_in in self._given:
-                stand_in = next(numbered)
+                stand_in = next(stand_ins)
             self.replaced[text], self.places[text] = stand_in, place
             self._given.add(stand_in)
         return self.replaced[text]

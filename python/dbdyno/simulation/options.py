@@ -23,6 +23,7 @@ from dbdyno.model.fio import (
     with_variables,
 )
 from dbdyno.model.quantity import size_bytes
+from dbdyno.model.similar import did_you_mean
 from dbdyno.simulation.sweep import (
     BRIEF_FROM,
     FIO,
@@ -39,15 +40,16 @@ from dbdyno.simulation.sweep import (
 )
 from dbdyno.study.document import read_document
 from dbdyno.study.fio_job import included, known_variables
-from dbdyno.study.mistakes import Mistake, did_you_mean, explain, place_of
+from dbdyno.study.mistakes import Mistake, explain, place_of
 from dbdyno.study.simulated_loads import page_cache
-from dbdyno.study.units import format_bytes
+from dbdyno.study.units import format_bytes, in_file
 
 # Jobs in fio's words, from a job file or from options, as a load of a simulated point.
 
 
 Job = dict[str, Any]
 GIB = 1 << 30
+REPLAYS = ("open", "closed")
 PROCESSES_MOST = 1000  # that offset_increment sets apart
 
 PATTERNS = {
@@ -259,7 +261,8 @@ def _engine(job: Job, text: str) -> None:
     if name in NO_DRIVE:
         raise ValueError(f"{NO_DRIVE[name]}; simulated are {', '.join(ENGINES)}")
     if name not in {*ENGINES, *OTHER_ENGINES}:
-        raise ValueError(f"is none of {', '.join(ENGINES)}, whose requests can be simulated")
+        known = f"the requests of {', '.join(ENGINES)}{did_you_mean(name, ENGINES)}"
+        raise ValueError(f"is an engine that can't be simulated; simulated are {known}")
     job["engine"] = name
 
 
@@ -301,7 +304,8 @@ def _spread(job: Job, text: str) -> None:
     elif name == "zoned" and parts:
         job["spread"] = {"zones": _zones(parts)}
     else:
-        raise ValueError("is none of random, zipf:1.2, pareto:0.2, normal:10, zoned:60/10:40/90")
+        known = did_you_mean(name, [*shapes, "random", "zoned"])
+        raise ValueError(f"is none of random, zipf:1.2, pareto:0.2, normal:10, zoned:60/10:40/90{known}")
 
 
 def _zones(parts: list[str]) -> list[list[int]]:
@@ -635,7 +639,7 @@ def read_server_load(path: Path) -> ServerLoad:
 
     for name, table in raw.items():
         if name not in tables:
-            text = f"is not a table of this load{did_you_mean(name, tables)}; known are {', '.join(tables)}"
+            text = f"is not a table of this load; known are {', '.join(tables)}{did_you_mean(name, tables)}"
             raise refuse(text, name)
         if not isinstance(table, dict):
             raise refuse(f"must be a table: [{name}]", name)
@@ -671,7 +675,7 @@ def _levels(key: str, setting: object) -> Iterator[tuple[str, object]]:
 def _value(key: str, value: object) -> object:
     if isinstance(value, str) and key.endswith("_bytes"):
         try:
-            return size_bytes(value)
+            return in_file(size_bytes)(value)
         except ValueError as error:
             raise ValueError(f"is {value[:40]!r}, which {error}") from None
     if not isinstance(value, str | int | float) or (isinstance(value, float) and not math.isfinite(value)):
@@ -791,7 +795,9 @@ def _factors(request: SweepRequest, fio: Mapping[str, str]) -> dict[str, list[tu
 def _cache(word: str, value: str) -> dict[str, Any]:
     known = {"filesystem": ("ext3", "ext4"), "mount": ("data=ordered", "data=writeback")}
     if word in known and value not in known[word]:
-        raise UserError(f"--{word} {value[:40]!r} is none of {', '.join(known[word])}")
+        raise UserError(
+            f"--{word} {value[:40]!r} is none of {', '.join(known[word])}{did_you_mean(value, known[word])}"
+        )
     if word == "filesystem":
         return page_cache(filesystem=value)
     if word == "mount":
@@ -926,8 +932,8 @@ def _head(path: Path) -> bytes:
 
 def _of_trace(request: SweepRequest, watch: Callable[[float, int], None]) -> PointLoad:
     replay = request.replay or "open"
-    if replay not in {"open", "closed"}:
-        raise UserError(f"--replay is open or closed, not {replay[:40]}")
+    if replay not in REPLAYS:
+        raise UserError(f"--replay is open or closed, not {replay[:40]}{did_you_mean(replay, REPLAYS)}")
     fields: dict[str, Any] = {"files": [str(path) for path in request.files], "replay": replay}
     trace_fields = {"format": request.format, "speed": request.speed, "device": request.trace_device}
     trace_fields |= {"time_unit": request.time_unit, "length_unit": request.length_unit}

@@ -16,8 +16,9 @@ from typing import TYPE_CHECKING, Any
 from dbdyno._native import simulate
 from dbdyno.compute.spread import Done, Spread
 from dbdyno.compute.workers import INPUT, LocalWorkers
-from dbdyno.errors import DbdynoError, UserError
+from dbdyno.errors import HostError, UserError
 from dbdyno.study.drives import drive_files, with_drive_files
+from dbdyno.system.files import is_full
 
 if TYPE_CHECKING:
     from concurrent.futures import Future
@@ -332,4 +333,5 @@ def _store_outcome(path: Path, point_outcome: PointOutcome) -> None:
             file.flush()
             os.fsync(file.fileno())
     except OSError as error:
-        raise DbdynoError(f"{path}: can't be written: {error.strerror}") from None
+        wrong = HostError if is_full(error) else UserError
+        raise wrong(f"{path}: can't be written: {error.strerror}") from None

@@ -13,6 +13,7 @@ from typing import Any
 from dbdyno.errors import DbdynoError, HostError, UserError
 from dbdyno.host.storage import disks_under
 from dbdyno.model.results import DiskFigures
+from dbdyno.model.similar import did_you_mean
 from dbdyno.stack.capabilities import fuse, loop, own_programs, root
 from dbdyno.stack.disk_client import DiskClient
 from dbdyno.stack.layers.emulated_disk import (
@@ -160,7 +161,8 @@ def find_disk(name_or_device: str) -> AttachedDisk:
         if name_or_device == disk.name or (disk.device is not None and Path(name_or_device) == disk.device):
             return disk
     listing = ", ".join(f"{disk.name} ({disk.device or 'no device'})" for disk in known) or "none"
-    raise UserError(f"{name_or_device} is not a disk that dbdyno disk attach made; attached are: {listing}")
+    meant = did_you_mean(name_or_device, [disk.name for disk in known])
+    raise UserError(f"{name_or_device} is not a disk that dbdyno disk attach made; attached are: {listing}{meant}")
 
 
 def detach_disk(name_or_device: str) -> str:
@@ -264,7 +266,9 @@ def watchables(word: str) -> list[Watchable]:
     try:
         status = path.stat()
     except OSError as error:
-        raise UserError(f"{word} is not a device, emulated disk or folder ({error.strerror}); {there_are()}") from None
+        raise UserError(
+            f"{word} is not a device, emulated disk or folder ({error.strerror}); {there_are(word)}"
+        ) from None
     if stat.S_ISBLK(status.st_mode):
         name = (_BY_NUMBER / f"{os.major(status.st_rdev)}:{os.minor(status.st_rdev)}").resolve().name
         return [Watchable(name, about.get(name, ""))]
@@ -274,12 +278,14 @@ def watchables(word: str) -> list[Watchable]:
     return below
 
 
-def there_are() -> str:
-    """The whole devices of this host that hold anything, in words."""
+def there_are(word: str = "") -> str:
+    """The whole devices of this host that hold anything, and which emulated disk a ``word`` may have meant."""
     emulated = {disk.device.name: disk for disk in attached_disks() if disk.device}
     names = sorted(entry.name for entry in _WHOLE.iterdir() if _sectors(entry))
     words = [f"{name} ({emulated[name].name})" if name in emulated else name for name in names]
-    return f"there are {', '.join(words)}" if words else "this host shows no block device"
+    # Of block devices none is guessed: sda is as much like sdq as sdb is.
+    meant = did_you_mean(word, [disk.name for disk in emulated.values()])
+    return f"there are {', '.join(words)}{meant}" if words else "this host shows no block device"
 
 
 def _drive_text(name: str, model: str) -> str:

@@ -310,7 +310,8 @@ def own_programs() -> Capability:
     try:
         places = [Path(own_binary(name)) for name in ("dbdyno-disk", "dbdyno-load", "dbdyno-probe")]
     except DbdynoError as error:
-        return Capability("dbdyno programs", ok=False, detail=str(error), remedy="make build")
+        detail, _, remedy = str(error).partition("; build it with: ")
+        return Capability("dbdyno programs", ok=False, detail=detail, remedy=remedy)
     folders = list(dict.fromkeys(place.parent for place in places))
     names = [f"{', '.join(place.name for place in places if place.parent == folder)} in {folder}" for folder in folders]
     return Capability("dbdyno programs", ok=True, detail="; ".join(names))

@@ -134,6 +134,7 @@ class Ended(Event):
 
     how: str  # "done", "interrupted", "failed"
     why: StopReason | None = None
+    cause: str = ""  # of a failure that ended the run; logs once did not say it
 
     @property
     def stopped(self) -> StopReason:

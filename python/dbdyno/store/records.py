@@ -183,6 +183,7 @@ class Run:
     notes: list[str]  # deviations in plain words, e.g. why a block was repeated
     setup: str = ""  # what all treatments have in common: "kind slap, load write, clients 10, ..."
     stopped: StopReason = ""
+    failure: str = ""  # that ended the run, if it failed and the log says which
     study: dict[str, Any] = field(default_factory=dict)  # section -> field -> value or levels, as the study gave it
     dropped: frozenset[str] = frozenset()  # treatments that failed again and again and were left out from then on
     extended_from: int | None = None  # blocks there were when a finished run was begun to be extended

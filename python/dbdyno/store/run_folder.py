@@ -25,7 +25,7 @@ from dbdyno.store.records import FailedTrial, Run, Trial
 from dbdyno.store.series import write_series
 from dbdyno.store.trials import TRIAL, FileAllowance, read_trial, trial_file
 from dbdyno.store.void_blocks import History
-from dbdyno.system.files import is_full, open_regular, others_write, trusted_users, why_not_written
+from dbdyno.system.files import is_full, near_file, open_regular, others_write, trusted_users, why_not_written
 
 if TYPE_CHECKING:
     from dbdyno.store.series import Column
@@ -192,13 +192,22 @@ def _count_own_files(path: Path, own: Mapping[str, bytes], budget: Budget) -> No
         budget.take_document(path, content, _TOML_WEIGHT * values if name == RUN else values)
 
 
+def _why_no_run(path: Path) -> str:
+    if not path.exists():
+        return f"there is no folder {path}; dbdyno runs lists the run folders there are{near_file(path)}"
+    runs = (folder.parent for folder in sorted(path.glob(f"*/{RUN}")))
+    if (first := next(runs, None)) is not None:
+        return f"{path} holds run folders and is none; name one of them, such as {first}"
+    return f"{path} is not a run folder: it holds no {RUN}; dbdyno runs lists those there are"
+
+
 def _own_file(path: Path, name: str) -> bytes:
     try:
         return read_part(path, name)
     except (FileNotFoundError, NotADirectoryError):
         if name != RUN:
             raise damaged(path / name, "it is missing") from None
-        raise UserError(f"{path} is not a run folder: it holds no {RUN}; dbdyno runs lists those there are") from None
+        raise UserError(_why_no_run(path)) from None
     except OSError as error:
         raise UserError(f"{path / name}: can't be read: {error.strerror}") from None
 
@@ -236,6 +245,7 @@ def _run_of(header: Header, history: History, trials: list[Trial], host: dict[st
         notes=history.notes,
         setup=header.setup(),
         stopped=ended.stopped if ended else "",
+        failure=ended.cause if ended else "",
         study=header.study_without_paths(),
         dropped=frozenset(history.dropped),
         extended_from=history.extended_from,

@@ -10,6 +10,7 @@ from pathlib import Path
 
 from dbdyno.model.fio import fio_percent, variables_in, with_variables
 from dbdyno.model.printable import short
+from dbdyno.model.similar import did_you_mean
 from dbdyno.model.wording import count
 from dbdyno.study.fio_job import (
     DECIDED,
@@ -25,7 +26,6 @@ from dbdyno.study.fio_job import (
     read_io_log,
     trial_jobs,
 )
-from dbdyno.study.mistakes import did_you_mean
 from dbdyno.study.units import format_bytes
 
 # fio(1). Nothing that names a file, a device, a library or a command, and nothing that changes what fio prints.

@@ -7,9 +7,10 @@ from typing import Annotated, Any
 
 from pydantic import AfterValidator
 
+from dbdyno.model.similar import did_you_mean
 from dbdyno.model.wording import listed
 from dbdyno.study.document import FileSection, WorkloadSection, matching
-from dbdyno.study.mistakes import FIELDS_OF, Mistake, did_you_mean, shown
+from dbdyno.study.mistakes import FIELDS_OF, Mistake, shown
 from dbdyno.study.rules import TUNABLES
 from dbdyno.study.schema import (
     BOOTED_KERNEL,

@@ -13,12 +13,13 @@ from dbdyno.errors import UserError
 from dbdyno.model.design import TREATMENTS_MAX
 from dbdyno.model.metrics import METRICS
 from dbdyno.model.printable import one_line
+from dbdyno.model.similar import did_you_mean, nearest_word
 from dbdyno.study.beside import BACKUPS
 from dbdyno.study.document import read_document
 from dbdyno.study.drives import OF_HOST
 from dbdyno.study.fio_rules import job_notes
 from dbdyno.study.levels import LEVELS, LevelsSection, named_levels, tables_of
-from dbdyno.study.mistakes import Mistake, did_you_mean, explain, line_of, mistakes_of, shown
+from dbdyno.study.mistakes import Mistake, explain, line_of, mistakes_of, shown
 from dbdyno.study.reported import misplaced
 from dbdyno.study.rules import broken_crash_design_rules, broken_rules
 from dbdyno.study.scale import in_scale, scale_mistakes, scaled
@@ -330,7 +331,7 @@ def _check_lifted(path: Path, text: str, raw: dict[str, Any], suite: Suite | Non
     if all(isinstance(section, dict) for section in body.values()):
         mistakes += _level_mistakes(body, factors)
     if mistakes or about is None or design is None:
-        raise _Mistakes(list(_without_followers(mistakes)))
+        raise _Mistakes(list(_without_followers(mistakes, raw)))
     about = about if about.title else about.model_copy(update={"title": one_line(path.stem)})
     mistakes += _combination_mistakes(on_some_disk(fleet, body), factors, path.parent)
     mistakes += _unused_disks(body, factors)
@@ -449,9 +450,13 @@ def _section(model: type[Model], raw: object, path: Path_, mistakes: list[Mistak
         return None
 
 
-def _without_followers(mistakes: list[Mistake]) -> Iterator[Mistake]:
-    """The mistakes without those that follow from an earlier one: at the same place, or inside it."""
-    reported: set[Path_] = set()
+def _without_followers(mistakes: list[Mistake], raw: dict[str, Any]) -> Iterator[Mistake]:
+    """The mistakes without those that follow from an earlier one: at the same place, or inside it.
+
+    What a section lacks that the file has under a misspelt name is said by the mistake of that name.
+    """
+    meant = {nearest_word(name, TOP_LEVEL) for name in raw if name not in TOP_LEVEL} - raw.keys()
+    reported: set[Path_] = {(name,) for name in meant}
     for mistake in mistakes:
         if not any(mistake.path[:length] in reported for length in range(1, len(mistake.path) + 1)):
             reported.add(mistake.path)

@@ -1,11 +1,9 @@
 """A mistake in a study file, and how it is said: file, line, field, what was given, what is allowed."""
 
 import contextlib
-import difflib
-from collections.abc import Iterable
 from dataclasses import dataclass
 from pathlib import Path
-from typing import get_args, get_origin
+from typing import TYPE_CHECKING, get_args, get_origin
 
 from pydantic import BaseModel, ValidationError
 from pydantic_core import ErrorDetails
@@ -13,10 +11,14 @@ from pydantic_core import ErrorDetails
 from dbdyno._native import device_models
 from dbdyno.model.printable import printable
 from dbdyno.model.quantity import duration_seconds, fraction, size_bytes
+from dbdyno.model.similar import did_you_mean
 from dbdyno.study.beside import BESIDE_KINDS
 from dbdyno.study.document import WorkloadSection
 from dbdyno.study.units import format_bytes
 from dbdyno.study.workloads import KINDS
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable
 
 # What the fields that are tables or lists look like.
 _EXAMPLES = {
@@ -28,24 +30,6 @@ _EXAMPLES = {
     "survivors": ', such as ["random-4096"]',
 }
 _PLAIN_TYPES = {"bool", "int", "float", "str"}  # as pydantic names them in the location of a union's error
-
-
-# What fields are called elsewhere, by their name here.
-_CALLED = {
-    "script": "file", "sql": "file", "path": "file", "job_file": "job", "jobfile": "job", "cmd": "command",
-    "threads": "clients", "connections": "clients", "users": "clients", "concurrency": "clients", "numjobs": "clients",
-    "time": "duration", "runtime": "duration", "seconds": "duration", "warm_up": "warmup", "disk": "device",
-    "drive": "device", "elevator": "scheduler", "fs": "filesystem", "ram": "memory", "repetitions": "blocks",
-    "repeat": "blocks", "runs": "blocks", "control": "baseline", "type": "kind", "name": "title",
-    "raid": "array", "raid_level": "array", "md": "array", "luks": "encryption", "dm_crypt": "encryption",
-    "lvm": "volume", "dm_cache": "cache", "dm_writecache": "cache", "writecache": "cache", "bcache": "cache",
-    "sector_size": "sector", "chunk_size": "chunk",
-    "thp": "transparent_hugepage", "transparent_hugepages": "transparent_hugepage",
-    "transparent_huge_pages": "transparent_hugepage", "hugepages": "nr_hugepages", "huge_pages": "nr_hugepages",
-    "malloc": "allocator", "malloc_lib": "allocator", "ld_preload": "allocator", "numactl": "numa",
-    "governor": "cpu_governor", "scaling_governor": "cpu_governor",
-    "rest": "settle", "cooldown": "settle", "pause": "settle", "sleep": "settle",
-}  # fmt: skip
 
 
 # Where a field belongs that people look for elsewhere.
@@ -85,17 +69,6 @@ def shown(value: object) -> str:
     text = f'"{value}"' if isinstance(value, str) else str(value).lower() if isinstance(value, bool) else str(value)
     text = printable(f"[{', '.join(map(shown, value))}]" if isinstance(value, list) else text)
     return text if len(text) <= 60 else text[:57] + "..."  # noqa: PLR2004
-
-
-def did_you_mean(spelling: str, known: Iterable[str]) -> str:
-    """``". Did you mean X?"``, or nothing where no known word is near."""
-    known = list(known)
-    if _CALLED.get(spelling.lower()) in known:
-        return f'. Did you mean "{_CALLED[spelling.lower()]}"?'
-    near = difflib.get_close_matches(spelling, known, n=1, cutoff=0.6)
-    # "deadline" is far from "mq-deadline" by letters, yet that is what was meant.
-    near = near or [word for word in known if len(spelling) > 2 and (spelling in word or word in spelling)][:1]  # noqa: PLR2004
-    return f'. Did you mean "{near[0]}"?' if near else ""
 
 
 def unknown_drive(name: str, *others: str) -> str:

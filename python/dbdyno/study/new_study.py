@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any
 from pydantic import BaseModel
 
 from dbdyno.errors import UserError
+from dbdyno.model.similar import did_you_mean
 from dbdyno.model.wording import listed
 from dbdyno.mysql.my_cnf import Options
 from dbdyno.mysql.server_url import is_url
@@ -139,9 +140,8 @@ def study_text(
 
 def _load_called(name: str) -> type[WorkloadSection]:
     if name not in KINDS:
-        near = difflib.get_close_matches(name, KINDS, n=1)
-        meant = f'. Did you mean "{near[0]}"?' if near else ""
-        raise UserError(f"--kind {name} is not a kind of load; there are {listed(sorted(KINDS))}{meant}")
+        known = f"there are {listed(sorted(KINDS))}{did_you_mean(name, KINDS)}"
+        raise UserError(f"--kind {name} is not a kind of load; {known}")
     return KINDS[name]
 
 
@@ -257,7 +257,7 @@ def _place(name: str, kind: type[WorkloadSection]) -> tuple[str, str]:
             return section, name
     known = [field for model in homes.values() for field in model.model_fields]
     if near := difflib.get_close_matches(name, known, n=1, cutoff=0.75):
-        raise UserError(f'{name} is not a field of a study. Did you mean "{near[0]}"?')
+        raise UserError(f"{name} is not a field of a study{did_you_mean(name, near)}")
     return "server.settings", name
 
 

@@ -4,8 +4,9 @@ from collections.abc import Iterable, Iterator, Mapping
 from itertools import product
 from typing import Any
 
+from dbdyno.model.similar import did_you_mean
 from dbdyno.store.reported import STEADY
-from dbdyno.study.mistakes import Mistake, did_you_mean, shown
+from dbdyno.study.mistakes import Mistake, shown
 from dbdyno.study.schema import ClaimSection, ReportedSection, factor_sections
 from dbdyno.study.study import Study
 from dbdyno.study.units import level_label

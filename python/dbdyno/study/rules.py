@@ -9,6 +9,7 @@ from dbdyno.filesystems import KINDS, OPENZFS, fits
 from dbdyno.model.design import BOOTED, IMAGE
 from dbdyno.model.disks import DATA_DISK
 from dbdyno.model.quantity import is_off
+from dbdyno.model.similar import did_you_mean
 from dbdyno.mysql.server_url import server_url
 from dbdyno.mysql.settings import (
     BINARY_LOG,
@@ -24,7 +25,7 @@ from dbdyno.mysql.settings import (
 from dbdyno.study.beside import BesideSection, MariabackupBeside
 from dbdyno.study.document import WorkloadSection
 from dbdyno.study.drives import HERE, MEMORY, is_emulated
-from dbdyno.study.mistakes import Mistake, did_you_mean, shown
+from dbdyno.study.mistakes import Mistake, shown
 from dbdyno.study.schema import (
     DISKS,
     MAX_BLOCKS,

@@ -7,7 +7,8 @@ from collections.abc import Iterator
 from typing import Any
 
 from dbdyno._native import toml_lines
-from dbdyno.study.mistakes import Mistake, did_you_mean, place_of, shown
+from dbdyno.model.similar import did_you_mean
+from dbdyno.study.mistakes import Mistake, place_of, shown
 from dbdyno.study.schema import BETWEEN, TrialSpec
 from dbdyno.study.study import Study
 from dbdyno.study.workloads import KINDS

@@ -22,6 +22,7 @@ from dbdyno.model.design import (
 from dbdyno.model.disks import DATA_DISK
 from dbdyno.model.metrics import METRICS, REPORTED_METRICS
 from dbdyno.model.quantity import duration_seconds
+from dbdyno.model.similar import did_you_mean
 from dbdyno.mysql.server_url import is_url, server_url
 from dbdyno.mysql.settings import DISTRIBUTION, GALERA_OPTIONS, INNODB, NO_SERVER
 from dbdyno.store.reported import Direction
@@ -29,8 +30,8 @@ from dbdyno.study.beside import Beside, BesideSection, running
 from dbdyno.study.defaults import DEFAULT_CUTS, DEFAULT_CUTS_PER_RUN, DEFAULT_MARGIN
 from dbdyno.study.document import FileSection, HostName, Identifier, Line, Setting, WorkloadSection, matching
 from dbdyno.study.drives import HERE, MEMORY, NOT_GIVEN, device_kind, is_real
-from dbdyno.study.mistakes import Mistake, did_you_mean, shown
-from dbdyno.study.units import Duration, Fraction, Size, cpu_numbers
+from dbdyno.study.mistakes import Mistake, shown
+from dbdyno.study.units import Duration, Fraction, Size, cpu_numbers, in_file
 from dbdyno.study.workloads import USERS_SQL, Workload
 
 # ``[crash]``: a study of what power cuts, or kills of the server, leave of acknowledged commits.
@@ -143,7 +144,7 @@ def _settle(value: object) -> Settle:
     if value == "trial":
         return "trial"
     try:
-        seconds = duration_seconds(value)
+        seconds = in_file(duration_seconds)(value)
     except ValueError as error:
         raise ValueError(f'{error}; or "trial"') from None
     if not seconds:

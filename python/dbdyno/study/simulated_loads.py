@@ -8,9 +8,10 @@ from typing import Any
 
 from dbdyno._native import device_models, kernels
 from dbdyno.filesystems import KINDS
+from dbdyno.model.similar import did_you_mean
 from dbdyno.mysql.settings import INNODB, MYISAM, SIMULATED, simulated_settings
 from dbdyno.study.drives import HERE, MEMORY, drive_files, is_base_name, is_emulated, resolved_drive
-from dbdyno.study.mistakes import Mistake, did_you_mean, shown, unknown_drive
+from dbdyno.study.mistakes import Mistake, shown, unknown_drive
 from dbdyno.study.schema import BETWEEN, TrialSpec
 from dbdyno.study.units import format_bytes
 from dbdyno.study.workloads import FioSection, IngestSection, LoopSection, SlapSection, TraceSection
@@ -343,7 +344,7 @@ def broken_simulated_rules(spec: TrialSpec, folder: Path) -> Iterator[Mistake]:
         yield from broken_load_rules(spec)
     else:
         text = f"is {shown(spec.workload.kind)}, which can't be simulated; these can: {', '.join(LOADS)}"
-        yield Mistake(("workload", "kind"), text)
+        yield Mistake(("workload", "kind"), text + did_you_mean(spec.workload.kind, LOADS))
 
 
 def _kernel(spec: TrialSpec) -> Iterator[Mistake]:
@@ -386,7 +387,8 @@ def _filesystem(spec: TrialSpec) -> Iterator[Mistake]:
     """What lies between the load and the queue, as far as the simulated page cache knows it."""
     kind, mount = spec.stack.filesystem, spec.filesystem.mount
     if kind is not None and kind not in FILESYSTEMS:
-        yield Mistake(("stack", "filesystem"), f"is {shown(kind)}; a simulated stack has {', '.join(FILESYSTEMS)}")
+        text = f"is {shown(kind)}; a simulated stack has {', '.join(FILESYSTEMS)}"
+        yield Mistake(("stack", "filesystem"), text + did_you_mean(kind, FILESYSTEMS))
     if spec.filesystem.mkfs:
         yield Mistake(("filesystem", "mkfs"), _NO_HOST)
     if mount and mount not in MOUNTS:

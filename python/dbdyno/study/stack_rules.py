@@ -6,11 +6,12 @@ from pathlib import Path
 from dbdyno.filesystems import BY_FUSE, IN_MEMORY, KINDS
 from dbdyno.model.design import BOOTED, BOOTED_KERNELS, IMAGE
 from dbdyno.model.disks import DATA_DISK
+from dbdyno.model.similar import did_you_mean
 from dbdyno.mysql.server_url import EXAMPLE, is_url, server_url
 from dbdyno.mysql.settings import DISTRIBUTION, NO_SERVER, NOT_SERVED, OF_ARCHIVE, PROVISIONED
 from dbdyno.study.drives import A_VOLUME_THERE_IS, HERE, MEMORY, NOT_GIVEN, device_place, is_emulated, is_real
 from dbdyno.study.fio_rules import job_mistakes
-from dbdyno.study.mistakes import Mistake, did_you_mean, shown
+from dbdyno.study.mistakes import Mistake, shown
 from dbdyno.study.schema import ARRAYS, BETWEEN, CACHE_DISK, DISKS, VOLUMES, TrialSpec
 from dbdyno.study.simulated_loads import broken_drive_rules, broken_simulated_rules, broken_size_rules, unsure_name
 from dbdyno.study.units import format_bytes

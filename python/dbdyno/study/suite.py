@@ -16,9 +16,10 @@ from typing import Annotated, Any
 
 from pydantic import Field
 
+from dbdyno.model.similar import did_you_mean
 from dbdyno.study.document import FileSection, Line
 from dbdyno.study.levels import LEVELS, NamedLevel
-from dbdyno.study.mistakes import Mistake, did_you_mean, shown
+from dbdyno.study.mistakes import Mistake, shown
 from dbdyno.study.schema import FACTOR_SECTIONS, DesignSection, TrialSpec
 from dbdyno.study.study import BESIDE, VariedField
 from dbdyno.system.files import read_text
@@ -138,8 +139,8 @@ def read_suite(raw: dict[str, Any], section: SuiteSection, folder: Path, mistake
     unused = [pattern for pattern in only if not any(fnmatchcase(load.name, pattern) for load in loads)]
     if unused and not problem:
         names = [load.name for load in loads]
-        text = f"names no load: {shown(unused[0])}{did_you_mean(unused[0], names)}"
-        problem.append(Mistake((SUITE, "only"), f"{text}; there are {', '.join(names)}"))
+        known = f"there are {', '.join(names)}{did_you_mean(unused[0], names)}"
+        problem.append(Mistake((SUITE, "only"), f"names no load: {shown(unused[0])}; {known}"))
     mistakes += problem
     if problem:
         return None
@@ -297,6 +298,12 @@ def with_changes(
     if only:
         merged[SUITE] = {**merged[SUITE], "only": list(only)}
     return dict(_by_path(merged))
+
+
+def has_several_levels(sections: Mapping[tuple[str, ...], dict[str, Any]]) -> bool:
+    """Whether a field of these sections of a study is a factor: has a list, in a section whose lists are such."""
+    fields = (item for path, table in sections.items() if path[0] in {*_VARIED, LEVELS} for item in table.items())
+    return any(isinstance(value, list) and name not in _ONE_VALUE for name, value in fields)
 
 
 def _copied(table: dict[str, Any]) -> dict[str, Any]:

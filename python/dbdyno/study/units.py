@@ -1,11 +1,13 @@
 """Values of a study file: sizes, times, percentages, processors, warm-ups, servers, and how a level is called."""
 
 import re
-from typing import Annotated, Literal
+from collections.abc import Callable
+from functools import wraps
+from typing import Annotated, Literal, TypeVar
 
 from pydantic import BeforeValidator, WithJsonSchema
 
-from dbdyno.model.quantity import duration_seconds, fraction, size_bytes
+from dbdyno.model.quantity import QuantityError, duration_seconds, fraction, size_bytes
 
 # Sizes, times and percentages of a study, and how they are said.
 
@@ -35,9 +37,28 @@ def format_roughly(seconds: float) -> str:
     return format_seconds(seconds) if seconds < 60 or seconds >= 3600 else f"{round(seconds / 60)} min"  # noqa: PLR2004
 
 
-Size = Annotated[int, BeforeValidator(size_bytes), WithJsonSchema({"type": "string", "examples": ["4GiB"]})]
-Duration = Annotated[float, BeforeValidator(duration_seconds), WithJsonSchema({"type": "string", "examples": ["10s"]})]
-Fraction = Annotated[float, BeforeValidator(fraction), WithJsonSchema({"type": "string", "examples": ["3%"]})]
+T = TypeVar("T")
+
+
+def in_file(read: Callable[[object], T]) -> Callable[[object], T]:
+    """Return a reader of a file's values, whose message has the quotes that TOML wants around an amount."""
+
+    @wraps(read)  # so that documents find what it reads
+    def read_in_file(value: object) -> T:
+        try:
+            return read(value)
+        except QuantityError as error:
+            text = f'{error.problem}; {error.remedy} in quotes, such as "{error.example}"'
+            raise ValueError(text) from None
+
+    return read_in_file
+
+
+Size = Annotated[int, BeforeValidator(in_file(size_bytes)), WithJsonSchema({"type": "string", "examples": ["4GiB"]})]
+Duration = Annotated[
+    float, BeforeValidator(in_file(duration_seconds)), WithJsonSchema({"type": "string", "examples": ["10s"]})
+]
+Fraction = Annotated[float, BeforeValidator(in_file(fraction)), WithJsonSchema({"type": "string", "examples": ["3%"]})]
 
 
 # Sets of processors, as the kernel and taskset write them: ``0-3,8``.
@@ -87,7 +108,7 @@ def warm_up(value: object) -> float | Literal["steady"]:
     if value == STEADY:
         return "steady"
     try:
-        return duration_seconds(value)
+        return in_file(duration_seconds)(value)
     except ValueError as error:
         raise ValueError(f'{error}; or "{STEADY}"') from None
 

@@ -9,16 +9,23 @@ from dbdyno.errors import HostError
 # An AF_UNIX address holds 108 bytes with its final NUL (unix(7)); "/server.sock" is the longest name used below.
 _SOCKET_PATH_MAX = 107
 _LONGEST_NAME = "/xxxxxxxxxxxx/server/server.sock"
+OWN_FOLDER = "set DBDYNO_STATE_DIR to a folder of your own"
 
 
 def state_folder() -> Path:
-    """``$DBDYNO_STATE_DIR``, else ``/var/lib/dbdyno`` for root, else the user's XDG state folder."""
+    """``$DBDYNO_STATE_DIR``, else ``/var/lib/dbdyno`` for root, else the user's XDG state folder.
+
+    Raises ``HostError`` where the user has no home.
+    """
     folder = os.environ.get("DBDYNO_STATE_DIR")
     if folder:
         return Path(folder).resolve()
     if os.geteuid() == 0:
         return Path("/var/lib/dbdyno").resolve()
-    base = os.environ.get("XDG_STATE_HOME") or Path.home() / ".local/state"
+    try:
+        base = os.environ.get("XDG_STATE_HOME") or Path.home() / ".local/state"
+    except RuntimeError:
+        raise HostError(f"this user has no home folder; {OWN_FOLDER}") from None
     return (Path(base) / "dbdyno").resolve()
 
 
@@ -64,11 +71,14 @@ def check_state_folder(folder: Path) -> None:
 
 
 def make_state_folder() -> Path:
-    """The state folder, made if need be. Raises ``HostError`` where others could write to it."""
+    """The state folder, made if need be. Raises ``HostError`` where it can't be, or others could write to it."""
     folder = state_folder()
-    if not folder.exists():
-        folder.mkdir(parents=True)
-        folder.chmod(0o711)
+    try:
+        if not folder.exists():
+            folder.mkdir(parents=True)
+            folder.chmod(0o711)
+    except PermissionError as error:
+        raise HostError(f"the state folder {folder} can't be made: {error.strerror}; {OWN_FOLDER}") from None
     check_state_folder(folder)
     return folder
 

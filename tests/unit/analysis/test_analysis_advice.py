@@ -271,11 +271,9 @@ def test_of_two_that_are_alike_the_safer_one_is_taken():
 
 def test_a_run_without_a_verdict_recommends_nothing_but_what_to_do_next():
     few = build(3, pairs=ONE_FACTOR, void_block=0)
-    assert text_of(few) == (
-        "Not conclusive. Run at least 3 more blocks (dbdyno run STUDY --into DIR --resume --until-decided)."
-    )
+    assert text_of(few) == ("Not conclusive. Run at least 3 more blocks: go on with --resume --until-decided.")
     assert text_of(replace(build(pairs=PAIR), ended="interrupted")) == (
-        "Not conclusive. The run is not finished; continue with: dbdyno run STUDY --into DIR --resume"
+        "Not conclusive. The run is not finished; go on with --resume"
     )
     assert text_of(replace(few, imported=True)) == (
         "Not conclusive. Run at least 3 more blocks where it was measured"

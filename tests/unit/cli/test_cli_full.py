@@ -104,7 +104,7 @@ def test_a_run_whose_disk_is_full_goes_on_when_there_is_room(script, plan, small
     assert not [event for event in read_events(into) if isinstance(event, Failed | Dropped)]
 
 
-def test_a_trial_that_fails_on_a_full_disk_is_no_treatment_s_fault(script, plan, small):
+def test_a_trial_that_fails_on_a_full_disk_is_no_treatment_s_fault(dbdyno, script, plan, small):
     made, into = plan(blocks=2), small / "run"
     perform_until_full = iter([True])
 
@@ -120,8 +120,14 @@ def test_a_trial_that_fails_on_a_full_disk_is_no_treatment_s_fault(script, plan,
         f"{into}: its filesystem is full; make room on it, then go on with --resume. "
         "What failed: dbdyno-load: writing load.json: No space left on device (os error 28)"
     )
+    assert read_run(into).failure == str(ended.value)
+    code, report, _ = dbdyno("report", into)
+    assert code == 0
+    said = " ".join(report.split())
+    assert f"The run was stopped by a failure: {ended.value}." in said
     (small / "filler").unlink()
     assert perform(script, made, into, resume=True).failures == 0
+    assert read_run(into).failure == ""
     assert list(usable_blocks(read_run(into)).trials) == [1, 2]
 
 

@@ -123,7 +123,7 @@ WRONG = {
     ),
     "a device below an external server": (
         ["--vary", "a=1,2", "--server", "mysql://a@b/c", "--device", "here"],
-        "stack.device: can't be set with an external server",
+        "--device: can't be set with an external server",
     ),
     "an impossible level": (["--vary", "scheduler=foo,none", "--device", "nvme"], "stack.scheduler: is"),
     "no such folder": (["no/study.toml", "--vary", "a=1,2"], "no/study.toml: can't be written: No such file"),
@@ -249,7 +249,7 @@ def test_what_a_load_needs_is_checked_at_once_and_kept(dbdyno, desk, terminal):
 def test_a_flag_that_no_answer_mends_is_refused_before_anything_is_asked(dbdyno, desk, terminal):
     shown = terminal("")
     for flags, said in (
-        (("--duration", "3"), 'workload.duration: is "3"'),
+        (("--duration", "3"), "--duration '3' is not a time; write a number with its unit, such as 10s"),
         (("--kind", "bulk", "--duration", "3s"), "--duration is not for --kind bulk, which has no such field"),
         (("--kind", "fio", "--from", "my.cnf"), "--from is for loads of a server; --kind fio uses none"),
         (("--from", "my.cnf", "--server", "mysql://a@b/c"), "--from is for a server that dbdyno starts"),

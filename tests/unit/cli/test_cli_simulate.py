@@ -130,7 +130,10 @@ def test_a_server_on_the_page(dbdyno, tmp_path):
         ("[ingest]\nrow_bytes = [1, 1]\n", "load.toml:2: ingest.row_bytes: holds a value twice"),
         ("[ingest]\nrow_bytes = []\n", "load.toml:2: ingest.row_bytes: is an empty list"),
         ("[ingest]\nrow_bytes = inf\n", "load.toml:2: ingest.row_bytes: must be a number"),
-        ("[ingest]\n[cach]\n", 'load.toml:2: cach: is not a table of this load. Did you mean "cache"?'),
+        (
+            "[ingest]\n[cach]\n",
+            'load.toml:2: cach: is not a table of this load; known are ingest, cache. Did you mean "cache"?',
+        ),
         ("commits = 3\n", "load.toml:1: commits: must be a table"),
         ("[ingest]\n[commits]\n", "has ingest and commits; give one of these tables"),
     ],

@@ -147,7 +147,7 @@ def test_a_run_without_traces_a_simulated_one_and_no_run(dbdyno, tmp_path, run):
     for path, said in (
         (bare, "has no block traces; measure it by dbdyno run STUDY --into DIR --keep-traces"),
         (simulated, "is a simulated run; a prediction needs the trace of a measured one"),
-        (tmp_path, "is not a run folder"),
+        (tmp_path, "holds run folders and is none; name one of them, such as "),
     ):
         code, _, err = dbdyno("simulate", "--from", path)
         assert code == 2

@@ -46,6 +46,7 @@ WRONG = [
     ("plan {binary}", "can't be read: it is not UTF-8 text; save it as UTF-8"),
     ("plann", "no such command 'plann'. Did you mean 'plan'?"),
     ("plan {bad}", BAD),
+    ("plan {section}", "section.toml:15: workloads: is unknown; known are version"),
     ("plan {study} --seeds 1", "plan has no option '--seeds'; did you mean --seed?"),
     ("plan {study} --seed 9223372036854775808", NO_SEED),
     ("plan {study} --seed １２", NO_SEED),  # noqa: RUF001
@@ -70,7 +71,13 @@ WRONG = [
     ("try server=mysql://a@b clients=1,2", "stack.server: names no database, in which dbdyno makes its tables"),
     ("new {folder}/n.toml --vary a=1,2 --from x.cnf --server mysql://a@b/c", NO_FILE),
     ("watch {run} {folder}", "is a run; watch it alone"),
-    ("try device=here clients=1,2 --load red", 'workload.load: is "red"; allowed are read, key, write, update, mixed'),
+    ("try device=here clients=1,2 --duration 5", "--duration '5' is not a time; write a number with its unit, such as"),
+    ("new {folder}/n.toml --vary clients=1,2 --duration 5m", "--duration '5m' has the unknown unit 'm'; known are us"),
+    ("new {folder}/n.toml --vary clients=1,2 --device hdd-720", '--device: is "hdd-720"; known are hdd-7200'),
+    (
+        "try device=here clients=1,2 --load red",
+        '--load: is "red"; allowed are read, key, write, update, mixed. Did you mean "read"?',
+    ),
     ("run {folder}/none.toml", NO_FILE),
     ("run {bad} --into {folder}/new", BAD),
     ("run {study} --into {folder}/new --seed=-1", NO_SEED),
@@ -81,27 +88,39 @@ WRONG = [
     ("run {study} --resume", "--resume needs --into DIR, the run to go on with; dbdyno runs lists them"),
     ("run {study} --blocks 8 --until-decided", "give one"),
     ("suite", "NAME is missing; see dbdyno suite --help"),
-    ("suite microbensh", 'microbensh is no suite; there are insert, microbench. Did you mean "microbench"?'),
+    (
+        "suite microbensh",
+        'there are insert, microbench; a study file with [suite] may be named, too. Did you mean "microbench"?',
+    ),
     ("suite {study}", "has no [suite] with loads; dbdyno run"),
     ("suite microbench --resume", "--resume needs --into DIR, the run to go on with; dbdyno runs lists them"),
     ("suite microbench --resume --into x", "x.toml is not there, the study that dbdyno suite wrote for x"),
     ("suite microbench --resume --into x --only scan", "goes on with the study as it was begun; leave out scan"),
-    ("suite microbench --only skan", 'suite.only: names no load: "skan". Did you mean "scan"?'),
+    ("suite microbench --only skan", 'Did you mean "scan"?'),
+    ("suite microbench --only skan", '--only: names no load: "skan"; there are '),
+    ("suite microbench --servers mysql-9", "--servers mysql-9 leaves nothing to compare; give several, such as"),
+    ("suite microbench --servers nope,mysql-9", '--servers: is "nope"; known are '),
+    ("suite microbench server=mysql-9", "server=mysql-9 leaves nothing to compare; give several, such as"),
+    ("suite microbench --blocks 1 clients=1,2 --servers mysqll-9", 'Did you mean "mysql-9"?'),
     ("suite microbench clients", "'clients' is not FIELD=LEVEL,LEVEL"),
     ("runs {folder}/none", "is not a folder; name the folder that holds your runs"),
     ("aa {folder}/none.toml", NO_FILE),
     ("aa {study} --treatment hdd", 'it has "hdd-7200", "ssd-sata"'),
     ("report {folder}", NO_RUN),
-    ("report {folder}/none", NO_RUN),
+    ("report {folder}/none", "there is no folder "),
+    ("report {run}n", "; dbdyno runs lists the run folders there are. Did you mean "),
+    ("report {above}", "holds run folders and is none; name one of them, such as "),
     ("report ''", NO_PATH),
     ("report {run} --html ''", NO_PATH),
     ("report {run} {other} --every-pair", "--every-pair is for one run; give one folder"),
-    ("report {run} --format jsn", "is none of text, markdown, json, csv, parquet; did you mean json?"),
+    ("report {run} --format jsn", 'is none of text, markdown, json, csv, parquet. Did you mean "json"?'),
     ("report {run} --json --format csv", "--json is --format json; leave out --json or --format csv"),
     ("report {run} --format csv --html {folder}/p.html", "is a table without a report; leave out --html"),
     ("report {run} --html {study}", "exists and is not an HTML page; name another file"),
     ("report {run} --html {folder}/none/p.html", "there is no folder"),
     ("report {run} --fail-if slow", "slow"),
+    ("report {run} --fail-if slowr", 'Did you mean "slower"?'),
+    ("report {run} --fail-if 'faster by 5'", "must be one of faster, slower"),
     ("report {run} --junit {folder}/none/v.xml", "there is no folder"),
     ("report {run} --prices {folder}/none.toml", NO_FILE),
     ("report {run} {run}", "a run folder is given twice; its blocks would count twice"),
@@ -113,7 +132,18 @@ WRONG = [
     ("simulate {folder}/none", NO_FILE),
     ("simulate {study} --rw read", "--rw is for jobs"),
     ("simulate --rw rendread", 'Did you mean "randread"?'),
-    ("simulate --rw read --device hdd-720", '--device: there is no drive model "hdd-720"; the models are hdd-7200'),
+    (
+        "simulate --rw read --device hdd-720",
+        '--device: there is no drive model "hdd-720": did you mean hdd-7200?; the models',
+    ),
+    ("simulate --rw read --device nvmee", '--device: there is no drive model "nvmee": did you mean nvme?; the models'),
+    ("simulate --rw read --kernel 6.y", '--kernel: there is no kernel "6.y": did you mean 6.x?; the kernels are'),
+    ("simulate --rw read --scheduler deadline", 'scheduler "deadline": did you mean mq-deadline?; it has none'),
+    ("simulate --rw read --direct 0 --mount data=orderd", 'Did you mean "data=ordered"?'),
+    ("simulate --rw read --direct 0 --filesystem exf4", 'Did you mean "ext4"?'),
+    ("simulate {trace} --replay opn", '--replay is open or closed, not opn. Did you mean "open"?'),
+    ("simulate {trace} --format blkprase", 'format "blkprase": did you mean blkparse?; choose one of'),
+    ("simulate {trace} --time-unit nss", 'unit of time "nss": did you mean ns?; choose one of'),
     ("simulate --rw read --scheduler cfq", '--scheduler: kernel 6.x has no scheduler "cfq"'),
     ("simulate --rw read --kernel 2.6", "--kernel: there is no kernel"),
     ("simulate --rw read --set fifo_batch", "is not TUNABLE=VALUE, such as fifo_batch=16"),
@@ -151,6 +181,7 @@ WRONG = [
     ("history {run} {folder}", NO_RUN),
     ("history {run} {other} --since yesterday", "--since 'yesterday' is no run of these, nor a date"),
     ("history {run} {other} --control none", "--control 'none' is not in both runs"),
+    ("history {run} {other} --control hdd-720", 'Did you mean "hdd-7200 / none"?'),
     ("history {run} {other} --margin 3", "write a number with its unit, such as 3%"),
     ("watch", "DEVICE...|RUN is missing; see dbdyno watch --help"),
     ("watch no-such-disk", "is not a device, emulated disk or folder"),
@@ -172,10 +203,12 @@ WRONG = [
     ("completion tcsh", "SHELL 'tcsh' is none of bash, zsh, fish; see dbdyno completion --help"),
     ("kernels lst", "no such command 'lst'; see dbdyno kernels --help"),
     ("kernels add debian-9", "'debian-9' is not a kernel that dbdyno can get; known are debian-5.10"),
+    ("kernels add debian-612", 'Did you mean "debian-6.12"?'),
     ("kernels remove debian-9", "'debian-9' is not a kernel that dbdyno can get; known are debian-5.10"),
     ("servers lst", "no such command 'lst'; see dbdyno servers --help"),
     ("servers add mysql-9.9", NO_SERVER),
     ("servers remove mysql-9.9", NO_SERVER),
+    ("servers add mysql8.0", 'Did you mean "mysql-8.0"?'),
     ("servers add mysql-8.4", "give the vendor's archive: dbdyno servers add URL|FILE"),
     ("servers add ./none.tar.gz", "is neither a file nor an address that begins with https://"),
     ("servers add https://example.org/a.tar.gz", "nothing shows that it is the vendor's"),
@@ -189,6 +222,7 @@ WRONG = [
     ("crash examine {run} c1", "'c1' is not a cut of this run; dbdyno crash list RUN names them, as TRIAL/CUT"),
     ("hosts", "a command is missing; see dbdyno hosts --help"),
     ("hosts up {folder}/none.toml", NO_FILE),
+    ("hosts up {roles}", "roles.toml:2: hosts: is unknown here; known are version, cluster, host. Did you mean"),
     (
         "simulate --rw randread --dask 10.0.0.1",
         "--dask '10.0.0.1': is not the address of a scheduler, such as tls://10.0.0.1:8786",
@@ -218,6 +252,8 @@ WRONG = [
     ("disk attach hdd-7200 --size 1", "write a number with its unit, such as 4GiB"),
     ("disk attach hdd-7200 --size 1G --sector 1024", "--sector is 512 or 4096, not 1024"),
     ("disk attach hdd-7200 --size 1G --state old", "--state is fresh or steady, not old"),
+    ("disk attach hdd-7200 --size 1G --state stead", 'not stead. Did you mean "steady"?'),
+    ("completion zhs", 'Did you mean "zsh"?'),
     *((f"{verb} gone {rest}", NO_DISK) for verb, rest in OF_A_DISK.items()),
     ("disk mode gone fast", "the mode is instant or model, not fast"),
     ("disk trace gone", "give a FILE to start a trace, or --stop to stop one"),
@@ -242,17 +278,25 @@ def names(tmp_path, write_study, runs, monkeypatch):
         shutil.copytree(runs, tmp_path / name)
     (tmp_path / "empty").mkdir()
     (tmp_path / "binary.toml").write_bytes(b"\xff\xfe")
+    (tmp_path / "trace.bin").write_bytes(bytes(range(256)))
     write_study(("clients = 10", 'clients = "ten"')).rename(tmp_path / "bad.toml")
+    write_study(("[workload]", "[workloads]")).rename(tmp_path / "section.toml")
     write_study()
+    hosts = 'version = 1\n[hosts.a]\nssh = "a"\nroles = ["client"]\n'
+    (tmp_path / "roles.toml").write_text(hosts, encoding="utf-8")
     (tmp_path / "hosts.toml").write_text('version = 1\n[host.a]\nssh = "a"\nroles = ["client"]\n', encoding="utf-8")
     places = {
         "hosts": "hosts.toml",
         "study": "study.toml",
         "bad": "bad.toml",
+        "section": "section.toml",
         "binary": "binary.toml",
+        "trace": "trace.bin",
         "run": "run",
         "other": "other",
         "folder": "empty",
+        "above": "",
+        "roles": "roles.toml",
     }
     return {name: tmp_path / place for name, place in places.items()}
 
@@ -312,3 +356,43 @@ def test_a_file_that_must_not_be_read(names, tmp_path, state, typed):
     assert done.stderr.startswith("dbdyno: ")
     assert ": can't be read: Permission denied" in done.stderr
     assert done.stderr.count("\n") == 1
+
+
+@pytest.mark.skipif(os.geteuid() != 0, reason="only root has rights to give up")
+@pytest.mark.usefixtures("names")
+@pytest.mark.parametrize(
+    ("typed", "said"),
+    [
+        ("try device=here clients=1,2", "start dbdyno in a folder that you may write to"),
+        ("suite microbench --servers mariadb,mysql-9", "start dbdyno in a folder that you may write to"),
+        ("simulate --rw read --seconds 0.1s --into x.jsonl", "x.jsonl: can't be written: Permission denied"),
+    ],
+)
+def test_a_current_folder_that_must_not_be_written(tmp_path, state, typed, said):
+    before = everything(tmp_path)
+    (tmp_path / "runs").mkdir()
+    folders = (tmp_path, tmp_path / "runs")
+    for folder in folders:
+        folder.chmod(0o555)
+    try:
+        done = without("-dac_override,-dac_read_search", *typed.split(), cwd=tmp_path, state=state)
+    finally:
+        for folder in folders:
+            folder.chmod(0o755)
+    (tmp_path / "runs").rmdir()
+    assert (done.returncode, done.stdout) == (2, "")
+    assert said in done.stderr
+    assert done.stderr.count("\n") == 1
+    assert everything(tmp_path) == before
+
+
+@pytest.mark.skipif(os.geteuid() != 0, reason="only root can become another user")
+def test_a_state_folder_that_can_not_be_made(tmp_path):
+    above = tmp_path / "above"
+    above.mkdir(mode=0o555)
+    done = without("-dac_override,-dac_read_search", "images", cwd=tmp_path, state=above / "state")
+    assert (done.returncode, done.stdout) == (1, "")
+    assert done.stderr == (
+        f"dbdyno: the state folder {above / 'state'} can't be made: Permission denied;"
+        " set DBDYNO_STATE_DIR to a folder of your own\n"
+    )

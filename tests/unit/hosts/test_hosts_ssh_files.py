@@ -4,7 +4,7 @@ import os
 
 import pytest
 
-from dbdyno.hosts.inventory import why_ssh_is_open_to_others
+from dbdyno.hosts.ssh_config import why_ssh_is_open_to_others
 
 pytestmark = pytest.mark.skipif(os.geteuid() != 0, reason="only root gives files away")
 KINDS = {

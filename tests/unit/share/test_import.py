@@ -4,6 +4,7 @@ import gzip
 import io
 import json
 import tarfile
+from dataclasses import replace
 
 import pytest
 
@@ -14,6 +15,8 @@ from dbdyno.share import archive
 from dbdyno.share.archive import unpacked
 from dbdyno.share.copy import copy_without_names
 from dbdyno.store.run_folder import read_run
+from tests.run_folders import written
+from tests.unit.report.conftest import build
 
 
 def tar_of(*members):
@@ -173,3 +176,34 @@ def test_an_imported_run_is_not_gone_on_with(shared, tmp_path):
         copy_without_names(folder, tmp_path / "into")
     with pytest.raises(UserError, match="was measured elsewhere and imported"):
         see_that_it_is_the_same(Plan.__new__(Plan), tmp_path / "into")
+
+
+def shared_and_imported(dbdyno, folder, into):
+    packed = into.parent / f"{into.name}.tar.gz"
+    assert dbdyno("export", folder, "--output", packed, "--yes")[0] == 0
+    assert dbdyno("import", packed, "--into", into)[0] == 0
+    return into
+
+
+def test_a_run_differs_in_nothing_from_the_import_of_its_own_export(dbdyno, tmp_path):
+    host = {"cpu": {"model": "AMD EPYC", "microcode": "0x1"}, "kernel": {"release": "6.18.44-acme-7", "build": "#1 x"}}
+    host["disks"] = {"vda": {"vendor": "acme", "serial": "S1"}}
+    made = replace(build(8), versions={"kernel": "6.18.44-acme-7", "dbdyno": "1.0.0"}, host=host)
+    variables = {"basedir": "/opt/acme", "innodb_log_group_home_dir": "/srv/acme", "innodb_io_capacity": "200"}
+    trials = [replace(trial, server_variables=variables) for trial in made.trials]
+    own = written(tmp_path / "own", replace(made, trials=trials))
+    imported = shared_and_imported(dbdyno, own, tmp_path / "imported")
+    assert json.loads((imported / "host.json").read_text())["kernel"]["release"] == "6.18.44"
+    for pair in ((own, imported), (imported, own)):
+        code, out, _ = dbdyno("compare", *pair, "--json")
+        assert (code, json.loads(out)["differences"]) == (0, [])
+        assert "kernel" not in dbdyno("compare", *pair)[1]
+
+
+def test_a_change_of_the_kernel_shows_in_a_comparison_with_an_imported_run_as_well(dbdyno, tmp_path):
+    before = written(tmp_path / "before", replace(build(8), versions={"kernel": "6.12.1-acme-7"}))
+    after = written(tmp_path / "after", replace(build(8), versions={"kernel": "6.18.44-acme-7"}))
+    imported = shared_and_imported(dbdyno, after, tmp_path / "imported")
+    out = dbdyno("compare", before, imported, "--json")[1]
+    (difference,) = json.loads(out)["differences"]
+    assert (difference["name"], difference["before"], difference["after"]) == ("kernel", "6.12.1-acme-7", "6.18.44")

@@ -38,6 +38,21 @@ MISTAKES = {
         [("[queue]", "[queu]")],
         [f':11: queu: is unknown; known are {SECTIONS}. Did you mean "queue"?'],
     ),
+    "a section that is needed, misspelt": (
+        [("[workload]", "[workloads]")],
+        [f':15: workloads: is unknown; known are {SECTIONS}. Did you mean "workload"?'],
+    ),
+    "a section that other mistakes follow from, misspelt": (
+        [("[stack]", "[stak]"), ("clients = 10", 'clients = "x"')],
+        [
+            f':5: stak: is unknown; known are {SECTIONS}. Did you mean "stack"?',
+            ':17: workload.clients: is "x" but must be a whole number',
+        ],
+    ),
+    "the version, misspelt": (
+        [("version = 1", "verson = 1")],
+        [f':1: verson: is unknown; known are {SECTIONS}. Did you mean "version"?'],
+    ),
     "a number for text": ([('title = "A study"', "title = 5")], [":3: study.title: is 5 but must be text in quotes"]),
     "missing field": ([('kind = "slap"\n', "")], [f":15: workload.kind: is missing; allowed are {KINDS}"]),
     "another version": ([("version = 1", "version = 2")], [":1: version: is 2; this dbdyno reads version = 1"]),

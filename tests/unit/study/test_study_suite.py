@@ -114,7 +114,7 @@ def test_what_is_measured_depends_on_the_text_of_the_loads(suite):
     ("change", "said"),
     [
         (('loads = "small"', 'loads = "none"'), ':5: suite.loads: is "none", in which there is no load: give a folder'),
-        (('loads = "small"', 'loads = "small"\nonly = ["on"]'), ':6: suite.only: names no load: "on". Did you mean'),
+        (('loads = "small"', 'loads = "small"\nonly = ["on"]'), ':6: suite.only: names no load: "on"; there are '),
         (('loads = "small"', "loads = 3"), ":5: suite.loads: "),
         (('loads = "small"', ""), ":4: suite.loads: is missing"),
         (("[1, 2]", "1"), ":4: suite: needs something to compare its loads by: give a list, such as server in [stack]"),

@@ -50,8 +50,8 @@ def test_percentages(number):
     assert fraction(f"{number / 100:.2f}%") == pytest.approx(number / 10**4, abs=1e-12)
 
 
-SIZE = 'is not a size; write a number with its unit in quotes, such as "4GiB"'
-TIME = 'is not a time; write a number with its unit in quotes, such as "10s"'
+SIZE = "is not a size; write a number with its unit, such as 4GiB"
+TIME = "is not a time; write a number with its unit, such as 10s"
 
 
 @pytest.mark.parametrize(
@@ -65,9 +65,9 @@ TIME = 'is not a time; write a number with its unit in quotes, such as "10s"'
         *((duration_seconds, bad, TIME) for bad in (5, "5", "-5s", "5 s s", "1:30")),
         (duration_seconds, "5 days", "has the unknown unit 'days'; known are us, ms, s, min, h"),
         (duration_seconds, "5 S", "has the unknown unit 'S'; known are us, ms, s, min, h"),
-        (fraction, 0.03, 'is not a percentage; write a number with its unit in quotes, such as "3%"'),
-        (fraction, "3", 'is not a percentage; write a number with its unit in quotes, such as "3%"'),
-        (fraction, "3s", "has the unit 's'; a percentage ends in %, such as \"3%\""),
+        (fraction, 0.03, "is not a percentage; write a number with its unit, such as 3%"),
+        (fraction, "3", "is not a percentage; write a number with its unit, such as 3%"),
+        (fraction, "3s", "has the unit 's'; write a percentage, such as 3%"),
     ],
 )
 def test_what_has_no_unit_or_an_unknown_one_is_refused(read, text, message):

@@ -8,6 +8,7 @@ use std::collections::BTreeMap;
 use std::io::{self, BufRead, Read};
 
 use dbdyno_common::calendar::days_since_1970;
+use dbdyno_common::similar::did_you_mean;
 use serde_json::Value;
 
 use super::format::{Format, Parser, ParserError, ParserStart, Units, length_scale, time_scale};
@@ -124,8 +125,10 @@ impl ReadOptions {
         time_unit: Option<&str>,
         length_unit: Option<&str>,
     ) -> Result<Self, (&'static str, String)> {
-        let unknown =
-            |what: &str, name: &str, known: String| format!("there is no {what} {name:?}; choose one of {known}");
+        let unknown = |what: &str, name: &str, known: String| {
+            let hint = did_you_mean(name, known.split(", "));
+            format!("there is no {what} {name:?}{hint}; choose one of {known}")
+        };
         let list = |units: &[(&'static str, &'static str, u64)]| {
             units.iter().map(|(name, ..)| *name).collect::<Vec<_>>().join(", ")
         };

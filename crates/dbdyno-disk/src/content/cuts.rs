@@ -4,6 +4,7 @@
 use std::path::PathBuf;
 use std::sync::Arc;
 
+use dbdyno_common::similar::did_you_mean;
 use serde_json::{Value, json};
 
 use super::cut_recorder::{CutRecord, Draw, Fork, Recorder, Recording, Survived, Survivors, Trigger};
@@ -128,8 +129,9 @@ impl Content {
 
     fn unknown_cut(&self, name: &str) -> String {
         let known: Vec<String> = self.lock().recording.forks.keys().cloned().collect();
+        let hint = did_you_mean(name, known.iter().map(String::as_str));
         let known = if known.is_empty() { "none yet".to_owned() } else { known.join(", ") };
-        format!("there is no cut {name:?}; there are: {known}")
+        format!("there is no cut {name:?}{hint}; there are: {known}")
     }
 }
 

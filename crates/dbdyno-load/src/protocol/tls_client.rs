@@ -14,7 +14,7 @@ use rustls::{ClientConfig, ClientConnection, DigitallySignedStruct, RootCertStor
 
 use super::auth::Channel;
 use super::tls::Tls;
-use crate::error::Error;
+use crate::error::{Error, in_words};
 
 /// Longest file of a key or of certificates: a bundle of all public authorities has some 200 KiB.
 pub const PEM_BYTES_MAX: u64 = 1 << 20;
@@ -133,7 +133,7 @@ impl TlsClient {
 
 fn certificates(path: &Path, flag: &str) -> Result<Vec<CertificateDer<'static>>, Error> {
     let wrong = |why: String| Error::Usage(format!("{flag}={}: {why}", path.display()));
-    let pem = bounded::read(path, PEM_BYTES_MAX).map_err(|error| wrong(error.to_string()))?;
+    let pem = bounded::read(path, PEM_BYTES_MAX).map_err(|error| wrong(in_words(&error)))?;
     match CertificateDer::pem_slice_iter(&pem).collect::<Result<Vec<_>, _>>() {
         Ok(certificates) if certificates.is_empty() => Err(wrong("it has no certificate in PEM format".into())),
         Ok(certificates) => Ok(certificates),
@@ -143,7 +143,7 @@ fn certificates(path: &Path, flag: &str) -> Result<Vec<CertificateDer<'static>>,
 
 fn private_key(path: &Path) -> Result<PrivateKeyDer<'static>, Error> {
     let wrong = |why: String| Error::Usage(format!("--ssl-key={}: {why}", path.display()));
-    let pem = bounded::read(path, PEM_BYTES_MAX).map_err(|error| wrong(error.to_string()))?;
+    let pem = bounded::read(path, PEM_BYTES_MAX).map_err(|error| wrong(in_words(&error)))?;
     PrivateKeyDer::from_pem_slice(&pem).map_err(|error| wrong(error.to_string()))
 }
 

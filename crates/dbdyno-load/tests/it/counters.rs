@@ -216,7 +216,7 @@ fn load_of(server: &FakeServer, flags: &str) -> Command {
 fn a_file_that_cannot_be_written_is_told_before_the_run() {
     let server = FakeServer::answering_all(|line, _| line.ok());
     for flag in ["--json", "--series", "--hlog", "--csv"] {
-        let output = expect(&mut load_of(&server, &format!("--duration=60 {flag}=/nonexistent/file")), 1);
+        let output = expect(&mut load_of(&server, &format!("--duration=60 {flag}=/nonexistent/file")), 2);
         assert!(text(&output.stderr).contains("/nonexistent/file: No such file"), "{flag}: {}", text(&output.stderr));
     }
     assert_eq!(server.queries(), 0);

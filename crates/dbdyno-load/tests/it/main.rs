@@ -4,6 +4,7 @@
 
 mod common;
 mod counters;
+mod files;
 mod ingest;
 mod ledger;
 mod limits;

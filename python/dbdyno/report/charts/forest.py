@@ -120,7 +120,7 @@ def sides_of(shown: Sequence[Versus], analysis: Analysis) -> Figures:
 
 
 LABEL = "Effect of each comparison with its interval, a dot per block and the margin"
-WIDTH, WIDTH_BESIDE, SIDE_WIDTH, BETWEEN = 560, 280, 150, 28  # without figures beside, at least with them, of these
+WIDTH_BESIDE, SIDE_WIDTH, BETWEEN = 280, 150, 28  # of a chart at least, of the figures beside it
 PAGE_WIDTH = 1104  # which a chart fills, if its labels leave room
 ROW_HEIGHT, SHARED_ROW_HEIGHT, LINE, HEADING = 54, 40, 15, 20
 NARROW_WIDTH, NARROW_ROW_HEIGHT, ZONE, BAR, APART = 316, 85, 27, 9, 5

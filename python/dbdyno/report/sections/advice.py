@@ -1,6 +1,5 @@
 """What to do, right below the headline: the sentence, and what it costs in safety."""
 
-import shlex
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
@@ -115,8 +114,7 @@ def _hold_text(hold: Hold, run: Run, analysis: Analysis) -> str:
         case Hold.NO_BLOCK if run.ended == "done":
             return "No recommendation: no block is usable; see the failures."
         case Hold.NO_BLOCK | Hold.UNFINISHED:
-            then = _IMPORTED if run.imported else f"continue with: {_command(run)}"
-            return f"{_OPEN}. The run is not finished; {then}"
+            return f"{_OPEN}. The run is not finished; {_IMPORTED if run.imported else 'go on with --resume'}"
         case Hold.LOAD_ALONE:
             lacking = analysis.advice.step
             then = f" {_PartsAdvice(run, analysis.margin).to_decide(lacking)}." if lacking else ""
@@ -125,10 +123,6 @@ def _hold_text(hold: Hold, run: Run, analysis: Analysis) -> str:
             return "No recommendation: nothing was compared; give a factor two levels."
         case Hold.SAME_TREATMENTS:
             return _of_the_same(analysis)
-
-
-def _command(run: Run) -> str:
-    return f"dbdyno run {shlex.quote(one_line(run.study_file or 'STUDY'))} --into DIR --resume"
 
 
 def _of_the_same(analysis: Analysis) -> str:
@@ -230,7 +224,7 @@ class _PartsAdvice:
             more = f"Run at least {count(step.blocks, 'more block')}"
             if self.run.imported:
                 return f"{opening}. {more} where it was measured ({_IMPORTED})"
-            return f"{opening}. {more} ({_command(self.run)} --until-decided)"
+            return f"{opening}. {more}: go on with --resume --until-decided"
         if step.lack is Lack.A_WIDER_MARGIN:
             return f"Leave it as it is: too close to the margin of {margin_text(self.margin)} for more blocks to decide"
         if step.lack in _NO_RECOMMENDATION:

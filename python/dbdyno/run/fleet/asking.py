@@ -13,6 +13,7 @@ from typing import TypeVar
 from dbdyno.errors import DbdynoError, HostError, UserError
 from dbdyno.hosts.contract import Hosts, LieError, Lines
 from dbdyno.hosts.inventory import Inventory
+from dbdyno.model.similar import did_you_mean
 from dbdyno.model.wording import count
 from dbdyno.plan.plan import Plan
 from dbdyno.run.fleet.message import (
@@ -30,7 +31,6 @@ from dbdyno.run.fleet.message import (
 )
 from dbdyno.run.fleet.request import Request
 from dbdyno.stack.capabilities import Capability
-from dbdyno.study.mistakes import did_you_mean
 from dbdyno.study.units import format_bytes
 
 MEMBER = ("python", "-m", "dbdyno.run.fleet.member")

@@ -412,6 +412,9 @@ def _run_on_hosts(
             ended = Ended("done", why)
         except Interrupted:
             ended = Ended("interrupted")
+        except DbdynoError as error:
+            ended = Ended("failed", cause=str(error))
+            raise
         finally:
             with shielded():
                 folder.append(ended)

@@ -15,12 +15,12 @@ from pymysql.constants import CR, ER
 from dbdyno._native import option_lines
 from dbdyno.errors import HostError, TrialError, UserError
 from dbdyno.model.printable import short
+from dbdyno.model.similar import did_you_mean
 from dbdyno.mysql.server_url import PASSWORD_VARIABLE, ServerUrl, server_url
 from dbdyno.mysql.settings import Setting, setting_bytes, text_mistake
 from dbdyno.servers.contract import Address, Mode, ServerError, Settings, Tls, Value
 from dbdyno.servers.mysql.connection import Connection, Cursor, MysqlDatabase, connect, row, rows
 from dbdyno.servers.mysql.server import MysqlServer, settings_of
-from dbdyno.study.mistakes import did_you_mean
 from dbdyno.system.state import new_token
 
 # The login of an external server: the study's URL, and a password that is in no study and no run folder.

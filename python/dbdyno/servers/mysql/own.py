@@ -16,6 +16,7 @@ from typing import IO, Literal, get_args
 
 from dbdyno.errors import DbdynoError, TrialError, UserError
 from dbdyno.model.quantity import SIZE_LIMIT_BYTES, is_off
+from dbdyno.model.similar import did_you_mean
 from dbdyno.mysql.settings import CLUSTER_SETTINGS, Setting, setting_bytes, setting_mistake, text_mistake
 from dbdyno.servers.contract import (
     Address,
@@ -37,7 +38,7 @@ from dbdyno.servers.mysql.setting_outcomes import refusal
 from dbdyno.servers.sources.installation import Installation, initializes
 from dbdyno.servers.user import answer, own_folder, unprivileged
 from dbdyno.store.parts import write_synced
-from dbdyno.study.mistakes import did_you_mean, shown
+from dbdyno.study.mistakes import shown
 from dbdyno.system.child import child
 from dbdyno.system.state import make_state_folder, state_folder
 

@@ -18,6 +18,7 @@ from typing import Any
 import psutil
 
 from dbdyno.errors import HostError, UserError
+from dbdyno.model.similar import did_you_mean
 from dbdyno.mysql.settings import DISTRIBUTION, NOT_SERVED, OF_ARCHIVE, not_served
 from dbdyno.servers.sources.archive import Archive
 from dbdyno.servers.sources.debian import Debian
@@ -232,7 +233,8 @@ def product_named(name: str) -> Product:
     if name in NOT_SERVED:
         raise UserError(not_served(name))
     if name not in PRODUCTS:
-        raise UserError(f"{name!r} is not a server that dbdyno can get; known are {', '.join(PRODUCTS)}")
+        known = f"known are {', '.join(PRODUCTS)}{did_you_mean(name, PRODUCTS)}"
+        raise UserError(f"{name!r} is not a server that dbdyno can get; {known}")
     return PRODUCTS[name]
 
 

@@ -8,9 +8,9 @@ from pathlib import Path
 from typing import Literal
 
 from dbdyno.errors import UserError
+from dbdyno.model.similar import did_you_mean
 from dbdyno.mysql.settings import NOT_SERVED, OF_ARCHIVE
 from dbdyno.servers.user import answer
-from dbdyno.study.mistakes import did_you_mean
 from dbdyno.system.state import state_folder
 
 # Where distributions and vendors' tarballs put the server and what it needs.

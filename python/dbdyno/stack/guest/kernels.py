@@ -13,6 +13,7 @@ from typing import Any
 
 from dbdyno.errors import HostError, UserError
 from dbdyno.model.design import BOOTED_KERNELS
+from dbdyno.model.similar import did_you_mean
 from dbdyno.servers.sources.debian import Debian
 from dbdyno.servers.sources.source import FetchProgress, check_room, folder_bytes, put_in_place, unpack
 from dbdyno.stack.tools import needed, tool_path
@@ -127,7 +128,8 @@ def _in_tree(name: str, tree: Path) -> Kernel:
 def product_named(name: str) -> KernelProduct:
     """A kernel of the catalogue. Raises ``UserError``."""
     if name not in PRODUCTS:
-        raise UserError(f"{name!r} is not a kernel that dbdyno can get; known are {', '.join(PRODUCTS)}")
+        known = f"known are {', '.join(PRODUCTS)}{did_you_mean(name, PRODUCTS)}"
+        raise UserError(f"{name!r} is not a kernel that dbdyno can get; {known}")
     return PRODUCTS[name]
 
 

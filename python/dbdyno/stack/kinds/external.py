@@ -5,6 +5,7 @@ from contextlib import contextmanager
 
 from dbdyno.errors import DbdynoError
 from dbdyno.model.printable import short
+from dbdyno.model.similar import did_you_mean
 from dbdyno.mysql.server_url import server_url
 from dbdyno.plan.identity import image_key
 from dbdyno.servers.contract import Session
@@ -14,7 +15,6 @@ from dbdyno.stack.kinds.kind import Raising, Stack, StackKind
 from dbdyno.stack.layers.device import NoDevice
 from dbdyno.stack.layers.external_server import ExternalData, ExternalDatabase, ExternalServerLayer, not_ours
 from dbdyno.stack.undo_log import Journal
-from dbdyno.study.mistakes import did_you_mean
 from dbdyno.study.schema import TrialSpec
 from dbdyno.study.workloads import USERS_SQL
 
