@@ -37,7 +37,7 @@ def field_reports_page() -> str:
 
 def _report(names: tuple[str, ...]) -> Iterator[str]:
     title, page = REPORTS[names]
-    yield from (f"## {title}", "", f"[How to ask it of your own machine]({page}).", "")
+    yield from (f"## {title}", "", f"[On your own machine]({page}).", "")
     for path in sorted(STUDIES.glob("*.toml"), key=lambda path: (len(path.stem.split("-")), path.stem)):
         if path.stem.startswith(names):
             yield _study(path.name, tomllib.loads(path.read_text(encoding="utf-8"))["study"])
