@@ -222,7 +222,7 @@ def test_a_mount_option_that_the_kernel_ignores_or_clamps_fails_the_trial(kind, 
 def test_a_property_that_the_pool_has_not_fails_the_trial(stack, monkeypatch):
     if not (found := filesystem("zfs")).ok:
         pytest.skip(f"this host can't: {found.name}: {found.detail}")
-    monkeypatch.setattr("dbdyno.filesystems.ZFS.making", lambda *_: ["zpool", "create", "-f"])  # forgets all options
+    monkeypatch.setattr("dbdyno.filesystems.ZfsKind.making", lambda *_: ["zpool", "create", "-f"])  # forgets options
     with (
         pytest.raises(TrialError, match="zfs property recordsize: asked for 16k, it is 128K"),
         stack(spec_of("zfs", mkfs="-O recordsize=16k")),

@@ -197,9 +197,10 @@ def test_the_emulated_disk_tells_the_same_of_itself(state, tmp_path):
             own = json.loads(subprocess.run(asked, check=True, capture_output=True, text=True).stdout)
             assert (own["requests"], own["bytes"]) == (kernel["requests"], kernel["bytes"])
             assert own["queue_ms"]["all"]["mean"] is None
-            # The way through loop device and FUSE is the kernel's part of the time in the device.
+            # The way through loop device and FUSE is the kernel's part of the time in the device. As answers leave
+            # earlier to make up for it, next to nothing may be left of it.
             difference = kernel["device_ms"]["all"]["mean"] - own["device_ms"]["all"]["mean"]
-            assert 0 < difference < 0.5 + own["device_ms"]["all"]["mean"]
+            assert -0.02 < difference < 0.5 + own["device_ms"]["all"]["mean"]
             exact = 1e-9 if depth == 1 else 0.05  # several at a time may overtake each other on the way
             for name in ("seek_bytes_mean", "sorted_run_requests_mean", "ascending_ratio"):
                 assert own[name] == pytest.approx(kernel[name], rel=exact), name

@@ -60,7 +60,7 @@ def servers(context: typer.Context, json_: bool = JSON) -> None:
 @app.command("add")
 def add(
     names: list[str] = typer.Argument(
-        metavar="NAME...|URL|FILE",
+        metavar="NAME|URL|FILE",
         help="Servers, as dbdyno servers lists them, or a vendor's archive (.tar.gz, .tar.xz).",
         autocompletion=servers_to_get,
     ),

@@ -122,9 +122,13 @@ def import_(
     """Check a shared result and make a run folder of it, marked as not measured here."""
     from dbdyno.share.archive import unpacked
     from dbdyno.share.copy import copy_without_names
+    from dbdyno.store.header import RUN
     from dbdyno.store.others import last_resort
+    from dbdyno.store.run_folder import is_begun
 
     with unpacked(file) as (folder, about), last_resort(file):
+        if not is_begun(folder):
+            raise UserError(f"{file}: it holds no {RUN}; ask for another copy of it")
         try:
             with _progress_of("trial") as progress:
                 copied = copy_without_names(folder, into, title=about.title, allowed=about.allowed, progress=progress)
