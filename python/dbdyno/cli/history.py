@@ -13,7 +13,7 @@ from dbdyno.cli.suggestions import run_folders
 
 def history(
     folders: list[Path] = typer.Argument(
-        parser=path_of, metavar="DIR...", help="Run folders, in any order.", autocompletion=run_folders
+        parser=path_of, metavar="DIR", help="Run folders, in any order.", autocompletion=run_folders
     ),
     format_: Format = FORMAT,
     json_: bool = AS_JSON,

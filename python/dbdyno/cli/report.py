@@ -203,7 +203,7 @@ def _render_png(svg: bytes, path: Path) -> bytes:
 def report(
     folders: list[Path] = typer.Argument(
         parser=path_of,
-        metavar="DIR...",
+        metavar="DIR",
         help="The run folder; with several, all on one page.",
         autocompletion=run_folders,
     ),
@@ -348,7 +348,7 @@ def compare(
 
 def rank(
     folders: list[Path] = typer.Argument(
-        parser=path_of, metavar="DIR...", help="One or more run folders.", autocompletion=run_folders
+        parser=path_of, metavar="DIR", help="One or more run folders.", autocompletion=run_folders
     ),
     format_: Format = FORMAT,
     json_: bool = AS_JSON,

@@ -150,7 +150,7 @@ def import_(
 def atlas(
     folders: list[Path] = typer.Argument(
         parser=path_of,
-        metavar="DIR...",
+        metavar="DIR",
         help="Run folders, folders of such, and .json of quick and simulate.",
         autocompletion=run_folders,
     ),

@@ -59,7 +59,7 @@ def record(
 
 @app.command("show")
 def show(
-    files: list[str] = typer.Argument(metavar="FILE...", help="A trace; several are blktrace's, one a processor."),
+    files: list[str] = typer.Argument(metavar="FILE", help="A trace; several are blktrace's, one a processor."),
     format_: str = typer.Option(None, "--format", metavar="FORMAT", help="Its format; by how it begins, if not given."),
     time_unit: str = TIME_UNIT,
     length_unit: str = LENGTH_UNIT,
