@@ -192,7 +192,7 @@ WRONG = [
     ("trace record no-such-disk", "is not a device, emulated disk or folder"),
     ("trace record {folder} --max-size 1K", "--max-size '1K' must be at least 64K"),
     ("trace record {folder} --max-size many", "write a number with its unit, such as 4GiB"),
-    ("trace show", "FILE... is missing; see dbdyno trace show --help"),
+    ("trace show", "FILE is missing; see dbdyno trace show --help"),
     ("trace show {folder}/none", "No such file or directory"),
     ("trace show {folder}", "Is a directory"),
     ("trace show {binary}", "it is UTF-16 text, as PowerShell writes; convert it first: iconv"),
