@@ -186,7 +186,8 @@ def _keep_tools(zfs: Path, into: Path) -> None:
     """Keep the tools and the libraries that they load."""
     for folder in ("lib", "lib64", "usr/lib", "usr/lib64"):
         if (zfs / folder).is_dir():
-            shutil.copytree(zfs / folder, into / folder, symlinks=True)
+            # depmod, which reads all that lies beside the modules, complains of links of systemd's.
+            shutil.copytree(zfs / folder, into / folder, symlinks=True, ignore=shutil.ignore_patterns("systemd"))
     (into / "sbin").mkdir()
     for tool in TOOLS:
         found = next(path for path in (zfs / "sbin" / tool, zfs / "usr/sbin" / tool) if path.exists())
