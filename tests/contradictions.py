@@ -301,10 +301,10 @@ def _in_evidence(report: Report) -> Iterator[Contradiction]:
             yield Contradiction("evidence: equivalent beside a large p", said)
         if one.effect.bounded and not one.effect.low <= one.effect.value <= one.effect.high:
             yield Contradiction("evidence: an estimate outside its interval", f"{said}, {one.effect}")
-        yield from _of_withheld(one)
+        yield from _withheld_beside_claims(one)
 
 
-def _of_withheld(one: Finding) -> Iterator[Contradiction]:
+def _withheld_beside_claims(one: Finding) -> Iterator[Contradiction]:
     said = f"{one.level_id} against {one.baseline_id}: {one.verdict}, {one.doubted_for}"
     if one.doubted_for is None:
         return

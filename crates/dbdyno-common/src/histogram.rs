@@ -1,7 +1,8 @@
 //! The one summary of a histogram, and histograms as text.
 //!
 //! Every program that reports times summarises them here, so a percentile of a histogram has one definition.
-//! [`PERCENTILES`] lists them. A key is `p99`; hosts' times and simulated ones, whose files are older, have `p99_ns` ([`SummaryNs`]).
+//! [`PERCENTILES`] lists them. A key is `p99`; hosts' times and simulated ones, whose files are older, have `p99_ns`
+//! ([`SummaryNs`]).
 
 use std::collections::BTreeMap;
 use std::io::Read as _;

@@ -1,5 +1,5 @@
-//! Where the server is, who we are there, what to say when it cannot be reached, and how traffic is kept from others on
-//! the way, by the flags and option files of a login.
+//! The server's address, the account, the message when it cannot be reached, and TLS: all by the flags and option files
+//! of a login.
 
 use std::net::{SocketAddr, TcpStream, ToSocketAddrs};
 use std::os::fd::OwnedFd;

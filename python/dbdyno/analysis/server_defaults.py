@@ -3,7 +3,7 @@
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 
-from dbdyno.analysis.common_words import in_common_words
+from dbdyno.analysis.stand_ins import in_common_words
 from dbdyno.model.design import Treatment
 from dbdyno.mysql.settings import BINARY_LOG, BINARY_LOG_SETTINGS, CONCERNS, MATTERING, Concern, plain_value
 from dbdyno.store.records import Run, Trial

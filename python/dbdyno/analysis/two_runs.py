@@ -21,11 +21,11 @@ import numpy as np
 
 from dbdyno.analysis.blocks import RefusedError, UsableBlocks, usable_blocks
 from dbdyno.analysis.client_hosts import limiting_hosts
-from dbdyno.analysis.common_words import in_common_words
 from dbdyno.analysis.fleet import block_levels
 from dbdyno.analysis.lateness import EmulatedCpu, LateDisk, Side, not_of_the_drive, that_explains
 from dbdyno.analysis.over_time import drift_of
 from dbdyno.analysis.server_defaults import ServerDefaults, defaults_of_two_runs
+from dbdyno.analysis.stand_ins import in_common_words
 from dbdyno.analysis.statistics import Estimate, Floats, holm, log_margin, two_means_p_beyond
 from dbdyno.analysis.unpaired import differences, smallest_p, unpaired_family
 from dbdyno.analysis.verdict.evidence import (

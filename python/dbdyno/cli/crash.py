@@ -90,10 +90,10 @@ def _all(
 
 
 def _here(run: Path, stack: ExitStack) -> "Examining":
-    from dbdyno.run.kept_states import here, lacking
+    from dbdyno.run.kept_states import here, missing_capabilities
     from dbdyno.system.locks import alone_on_host, only_one
 
-    if missing := lacking(examining=True):
+    if missing := missing_capabilities(examining=True):
         raise UserError("\n".join(need.said for need in missing))
     stack.enter_context(only_one("crash examine", wait=False, say=typer.echo))
     stack.enter_context(alone_on_host(wait=False, say=typer.echo))
@@ -130,7 +130,7 @@ def keep(
     json_: bool = JSON,
 ) -> None:
     """Copy a kept state out as a raw image, FOLDER/disk.img, and say how to mount it by hand."""
-    from dbdyno.run.kept_states import copy_out, lacking, spec_of
+    from dbdyno.run.kept_states import copy_out, missing_capabilities, spec_of
     from dbdyno.store.cuts import cut_called, kept_folder
     from dbdyno.store.others import last_resort
     from dbdyno.store.run_folder import read_run
@@ -138,7 +138,7 @@ def keep(
     with last_resort(run):
         trial, cut_record = cut_called(read_run(run), cut)
     state = kept_folder(run, trial, cut_record)
-    if missing := lacking(examining=False):
+    if missing := missing_capabilities(examining=False):
         raise UserError("\n".join(need.said for need in missing))
     spec = spec_of(run, trial.treatment)
     folder.mkdir(parents=True, exist_ok=True)

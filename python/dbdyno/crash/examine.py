@@ -138,10 +138,10 @@ class Examiner:
         try:
             verified = verified_by(self.workload, endpoint, self.rig.folder, cut_ns, self.limit_seconds)
         except (SpoiltError, TrialError):
-            self.rig.see_that_it_is_well()
+            self.rig.check_health()
             raise
         if defects_of(verified):
-            self.rig.see_that_it_is_well()  # or a disk that is gone would pass for tables that can't be read
+            self.rig.check_health()  # or a disk that is gone would pass for tables that can't be read
         return verified
 
     def _cut_again(self, planned: PlannedCut, taken: CutTaken, content: CutContent) -> tuple[CutTaken, CutContent]:

@@ -90,7 +90,7 @@ class Rig(Protocol[OnT]):
     def line(self) -> DiskLine:
         """The disks, whose power is cut at one moment."""
 
-    def see_that_it_is_well(self) -> None:
+    def check_health(self) -> None:
         """Raise ``TrialError`` or ``HostError`` where the rig itself is at fault for what has failed on it."""
 
     def attached(self, content: CutContent, steps: Steps) -> AbstractContextManager[OnT]:
@@ -125,9 +125,9 @@ class LayersRig:
         """The disks, whose power is cut at one moment."""
         return DiskLine({DATA_DISK: self.device.disk.client, **{on.name: on.device.disk.client for on in self.beside}})
 
-    def see_that_it_is_well(self) -> None:
+    def check_health(self) -> None:
         """Raise ``TrialError`` or ``HostError`` where the rig itself is at fault for what has failed on it."""
-        see_that_it_is_well((self.device, *(on.device for on in self.beside)), self.folder)
+        check_disks((self.device, *(on.device for on in self.beside)), self.folder)
 
     @contextmanager
     def attached(self, content: CutContent, steps: Steps) -> Iterator[StackContext]:
@@ -136,7 +136,7 @@ class LayersRig:
             with steps.step("attach"):
                 context = lowering.enter_context(self.ground(self.journal))
                 for disk in self.line.disks.values():
-                    disk.stats(reset=True)  # what it counts from now on is of this state
+                    disk.stats(reset=True)  # from now on it counts for this state alone
                 beside = (on.attached(content, number) for number, on in enumerate(self.beside, 1))
                 for layer in (replace(self.device, cut=content), *self.queue, *beside):
                     context = lowering.enter_context(layer.raised(context))
@@ -180,7 +180,7 @@ class LayersRig:
                 text = disk.filesystem.damage(on.disks[disk.name])
                 damage_texts.append(f"disk {disk.name}: {text}" if text else "")
         if any(damage_texts):
-            self.see_that_it_is_well()
+            self.check_health()
         return [Defect("filesystem", text) for text in damage_texts if text]
 
     def _mounted(self, on: StackContext, lowering: ExitStack) -> StackContext:
@@ -224,9 +224,9 @@ class MachineRig:
         """The one drive."""
         return DiskLine({DATA_DISK: self.machine.disk.client})
 
-    def see_that_it_is_well(self) -> None:
+    def check_health(self) -> None:
         """Raise ``TrialError`` or ``HostError`` where the drive is at fault for what has failed in the machine."""
-        see_that_it_is_well([self.machine.drive], self.folder)
+        check_disks([self.machine.drive], self.folder)
 
     @contextmanager
     def attached(self, content: CutContent, steps: Steps) -> Iterator[RunningMachine]:
@@ -234,7 +234,7 @@ class MachineRig:
         machine = replace(self.machine, drive=replace(self.machine.drive, cut=content))
         with ExitStack() as lowering:
             with steps.step("boot"):
-                machine.disk.client.stats(reset=True)  # what it counts from now on is of this state
+                machine.disk.client.stats(reset=True)  # from now on it counts for this state alone
                 running = lowering.enter_context(machine.powered(self.journal))
             try:
                 yield running
@@ -302,15 +302,15 @@ def _rig_disk(disk: NamedDisk, limit_seconds: float) -> RigDisk:
     return RigDisk(disk.disk, device, tuple(queue), replace(filesystem, limit_seconds=limit_seconds, is_tried=False))
 
 
-def see_that_it_is_well(devices: Iterable[Emulated], folder: Path) -> None:
+def check_disks(devices: Iterable[Emulated], folder: Path) -> None:
     """Raise ``TrialError`` or ``HostError`` where a disk, or the room for files, is at fault."""
     for device in devices:
-        _see_that_the_disk_is_well(device)
+        _check_disk(device)
     if full := first_full([folder, state_folder()]):
         raise HostError(f"{full}: its filesystem is full; make room on it")
 
 
-def _see_that_the_disk_is_well(device: Emulated) -> None:
+def _check_disk(device: Emulated) -> None:
     disk = device.disk
     if disk.process.poll() is not None:
         raise TrialError(f"the emulated disk (pid {disk.pid}) ended by itself")
@@ -339,7 +339,7 @@ def _on_rig(rig: Rig[Any]) -> Iterator[None]:
     try:
         yield
     except SpoiltError:
-        rig.see_that_it_is_well()
+        rig.check_health()
         raise
 
 

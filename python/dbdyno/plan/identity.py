@@ -28,7 +28,7 @@ def image_key(
     what: dict[str, Any] = {
         "version": VERSION,
         "place": [stack.size, stack.devices] if emulated else "tree",
-        "filesystem": [_made(stack), spec.filesystem.mkfs, spec.filesystem.mount] if emulated else None,
+        "filesystem": [_maker(stack), spec.filesystem.mkfs, spec.filesystem.mount] if emulated else None,
         "server": server,
         "settings": dict(settings),
         "engine": stack.engine if server else None,
@@ -44,7 +44,7 @@ def image_key(
     return hashlib.sha256(json.dumps(what, sort_keys=True).encode()).hexdigest()
 
 
-def _made(stack: StackSection) -> str | None:
+def _maker(stack: StackSection) -> str | None:
     """What made the filesystem: of ZFS there are two, and one can't open the pools of the other."""
     is_openzfs = stack.filesystem == OPENZFS.name and stack.kind == BOOTED
     return "OpenZFS" if is_openzfs else stack.filesystem

@@ -41,7 +41,7 @@ class BlockDeviceSource(KernelFileSource):
         sectors = delta["read_sectors"] + delta["write_sectors"] + delta["discard_sectors"]
         columns: dict[str, float] = {}
         for short, kind in _KINDS:
-            columns |= _of_kind(short, kind, delta, seconds)
+            columns |= _kind_columns(short, kind, delta, seconds)
         return columns | {
             "f/s": delta["flushes"] / seconds,
             "f_await": delta["flush_ms"] / (delta["flushes"] or 1.0),
@@ -54,7 +54,7 @@ class BlockDeviceSource(KernelFileSource):
         }
 
 
-def _of_kind(short: str, kind: str, delta: dict[str, float], seconds: float) -> dict[str, float]:
+def _kind_columns(short: str, kind: str, delta: dict[str, float], seconds: float) -> dict[str, float]:
     """The columns that reads, writes and discards have alike."""
     done, merged, sectors = delta[f"{kind}s"], delta[f"{kind}s_merged"], delta[f"{kind}_sectors"]
     return {

@@ -5,10 +5,10 @@ from dataclasses import asdict, dataclass
 from typing import Any
 
 from dbdyno.analysis.blocks import usable_blocks
-from dbdyno.analysis.common_words import in_common_words
 from dbdyno.analysis.lateness import EmulatedCpu, LateDisk
 from dbdyno.analysis.over_time import is_clear
 from dbdyno.analysis.safety import lost_in_both
+from dbdyno.analysis.stand_ins import in_common_words
 from dbdyno.analysis.two_runs import Change, Compared, HostShift, Interference, NothingChanged
 from dbdyno.analysis.verdict.reasons import Reason, UnequalFailures
 from dbdyno.model.design import ALPHA, Treatment

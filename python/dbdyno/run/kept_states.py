@@ -58,7 +58,7 @@ def plan_of(folder: Path) -> Plan:
     return made
 
 
-def lacking(*, examining: bool) -> list[Capability]:
+def missing_capabilities(*, examining: bool) -> list[Capability]:
     """Return what this host lacks for a state to be copied out or, with ``examining``, to be raised."""
     needs = [fuse(), own_programs(), root(), *([loop()] if examining else [])]
     return [need for need in needs if not need.ok]

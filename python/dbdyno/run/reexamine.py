@@ -28,7 +28,7 @@ from dbdyno.errors import DbdynoError, HostError
 from dbdyno.plan.plan import Plan
 from dbdyno.run import sparse_tar
 from dbdyno.run.host_program import Send, as_of_host, end_with_starter, exclusive_host, request_and_send
-from dbdyno.run.kept_states import lacking, plan_of, spec_in
+from dbdyno.run.kept_states import missing_capabilities, plan_of, spec_in
 from dbdyno.run.preflight import unmet_needs, versions
 from dbdyno.stack.restore import put_back
 from dbdyno.stack.undo.actions import RemoveTree
@@ -100,7 +100,7 @@ class ExaminationRequest:
 
 def lacking_here(plan: Plan) -> list[str]:
     """What this host lacks for states of a run to be raised."""
-    needs = [*lacking(examining=True), *unmet_needs(plan)]
+    needs = [*missing_capabilities(examining=True), *unmet_needs(plan)]
     return [as_of_host(text) for text in dict.fromkeys(need.said for need in needs)]
 
 

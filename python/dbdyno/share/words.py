@@ -15,8 +15,8 @@ from itertools import count
 from pathlib import Path
 from typing import Any, Literal, get_args, get_origin, get_type_hints, is_typeddict
 
+from dbdyno.analysis.stand_ins import VERSION, numbered
 from dbdyno.model.printable import short
-from dbdyno.model.stand_in import VERSION, numbered
 
 TEXT_CHARACTERS_MAX = 1000  # an optimizer_switch of a server has some 800
 ALLOWED_MAX, ALLOWED_CHARACTERS_MAX = 50, 80  # words that the sender lets out

@@ -111,7 +111,7 @@ def kept_run(run, monkeypatch, state):  # noqa: ARG001  (whose lock is held)
         return found[name]
 
     monkeypatch.setattr("dbdyno.run.kept_states.examine_again", again)
-    monkeypatch.setattr("dbdyno.run.kept_states.lacking", lambda **_: [])
+    monkeypatch.setattr("dbdyno.run.kept_states.missing_capabilities", lambda **_: [])
     return run, found
 
 

@@ -150,7 +150,7 @@ def how_to_read_section(source: Source) -> Section:
             (Word.EQUIVALENT,),
             f"If there is a difference, it is smaller than the margin of {margin}: the blocks show this.",
         ),
-        ((Word.UNDECIDED,), "These blocks show neither. The reason says what is lacking."),
+        ((Word.UNDECIDED,), "These blocks show neither. The reason says why."),
         ((Word.NOT_COMPARABLE,), "Too few usable blocks, a treatment that kept failing, or clients at their limit."),
     )
     closing = (

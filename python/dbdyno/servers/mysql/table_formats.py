@@ -18,7 +18,7 @@ TABLES_MAX = 1000  # that are looked at
 # Tables that the load generator keeps for itself: a script's record, and those of DDL, which come and go.
 _GENERATOR_TABLES = re.compile(r"dbdyno_script$|ddl_")
 _ROOM_BYTES = 4 * 1024**2  # of less, what page compression gives back is lost in rounding
-# InnoDB's list of tablespaces has one name in MariaDB and in MySQL up to 5.7, another in MySQL from 8.0 on. For a table
+# MySQL 8.0 and later give InnoDB's list of tablespaces another name than MariaDB and MySQL up to 5.7 do. For a table
 # with ROW_FORMAT=COMPRESSED, MariaDB puts the compressed page's size into page_size, MySQL into zip_page_size.
 _TABLESPACES = (
     "SELECT name, {page}, file_size, allocated_size FROM information_schema.{table} WHERE name LIKE %s",

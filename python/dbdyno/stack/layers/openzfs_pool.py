@@ -50,7 +50,7 @@ class _Tools:
 
     openzfs: OpenZfs
     kind: ZfsKind = OPENZFS
-    shown: tuple[str, ...] = ("sync",)
+    properties: tuple[str, ...] = ("sync",)
 
     @property
     def observed(self) -> dict[str, object]:

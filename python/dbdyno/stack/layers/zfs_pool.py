@@ -154,7 +154,7 @@ class ZfsPool:
         """Those of the filesystem, and of the pool where the study asks for one. Raises ``TrialError``."""
         asked = dict(tools.kind.properties(self.options.mkfs))
         of_pool = asked.keys() & tools.kind.pool_properties
-        shown = ",".join(dict.fromkeys((*SHOWN, *tools.shown, *(asked.keys() - of_pool))))
+        shown = ",".join(dict.fromkeys((*SHOWN, *tools.properties, *(asked.keys() - of_pool))))
         listing = tools.run("zfs", "get", "-H", "-o", "property,value", shown, pool)
         readback = dict(line.split("\t") for line in listing.splitlines())
         for name in sorted(of_pool):
@@ -173,7 +173,7 @@ class PoolTools(Protocol):
         """What they take."""
 
     @property
-    def shown(self) -> tuple[str, ...]:
+    def properties(self) -> tuple[str, ...]:
         """Properties that a trial notes beside those of every ZFS."""
 
     @property
@@ -190,7 +190,7 @@ class _InNamespace:
 
     pid: int
     kind: ZfsKind = ZFS
-    shown: tuple[str, ...] = ()
+    properties: tuple[str, ...] = ()
 
     @property
     def observed(self) -> dict[str, object]:

@@ -1,7 +1,15 @@
-"""What stands in a shared result for a text that may not leave its machine: a number, or its version alone."""
+"""What stands in a shared result for a text that may not leave its machine, and facts of two runs in spite of that.
+
+A stand-in is a number, or the version that the text begins with.
+"""
 
 import re
+from collections.abc import Mapping
+from typing import Any, TypeVar
 
+from dbdyno.store.records import Run
+
+Name = TypeVar("Name", str, tuple[str, str])
 VERSION = re.compile(r"(\d{1,4}\.\d{1,4}(?:\.\d{1,4})?(?:-\d{1,4})?)(?![.\w:/])")  # at the beginning of a text
 _STAND_IN = re.compile(r"(?:name|host)-\d+")
 _NUMBER = re.compile(r" \(\d+\)")  # behind a version, where two texts have the same
@@ -30,3 +38,23 @@ def may_stand_for(shared: object, text: object) -> bool:
         return True
     parts, own = (re.split(r"(, | / | of )", side) for side in (shared, text))
     return len(parts) == len(own) > 1 and all(map(may_stand_for, parts, own))
+
+
+def in_common_words(
+    before: Run, after: Run, old: Mapping[Name, Any], new: Mapping[Name, Any]
+) -> tuple[dict[Name, Any], dict[Name, Any]]:
+    """Return facts of two runs by name so that only those differ that are known to.
+
+    Where one run alone was shared and imported, names and parts of versions were taken out of its facts: what it does
+    not have is left out of the other's, and what may be the same gets the other's words.
+    """
+    if before.imported == after.imported:
+        return dict(old), dict(new)
+    if before.imported:
+        own, shared = in_common_words(after, before, new, old)
+        return shared, own
+    shared = {name: value for name, value in new.items() if name in old or not has_stand_in(str(name))}
+    return (
+        {name: value for name, value in old.items() if name in shared},
+        {name: old[name] if may_stand_for(value, old.get(name)) else value for name, value in shared.items()},
+    )
