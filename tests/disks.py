@@ -10,11 +10,12 @@ from bisect import bisect_left
 from contextlib import contextmanager
 from pathlib import Path
 
+from dbdyno.filesystems import KINDS
+from dbdyno.stack.short_start import without_mounts
 from tests.support import dbdyno, wait_for
 
 LONG = bool(os.environ.get("DBDYNO_TEST_LONG"))  # the tests that more time makes stronger take it
 MKFS = {"ext4": ["mkfs.ext4", "-q"], "xfs": ["mkfs.xfs", "-q"], "btrfs": ["mkfs.btrfs", "-q"]}
-FSCK = {"ext4": ["fsck.ext4", "-fn"], "xfs": ["xfs_repair", "-n"], "btrfs": ["btrfs", "check", "--readonly"]}
 
 
 class Disk:
@@ -77,8 +78,8 @@ def fio(device, **options):
 
 
 def make_filesystem(kind, device):
-    """A fresh filesystem."""
-    subprocess.run([*MKFS[kind], str(device)], check=True, capture_output=True)
+    """A fresh filesystem; mkfs.btrfs would fail at the dead mount of a killed run beside it."""
+    subprocess.run(without_mounts([*MKFS[kind], str(device)]), check=True, capture_output=True)
 
 
 @contextmanager
@@ -109,7 +110,7 @@ def await_release(device):
 def fsck(kind, device):
     """What a filesystem's checker says against it, once nothing has it mounted; empty if nothing."""
     await_release(device)
-    done = subprocess.run([*FSCK[kind], str(device)], capture_output=True, text=True, check=False)
+    done = subprocess.run([*KINDS[kind].check, str(device)], capture_output=True, text=True, check=False)
     return "" if done.returncode == 0 else f"{done.returncode}: {done.stdout}{done.stderr}"
 
 

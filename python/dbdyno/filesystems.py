@@ -238,7 +238,8 @@ BTRFS = _Btrfs(
     "mkfs.btrfs",
     "btrfs-progs",
     ("mkfs.btrfs", "-q", "-f"),
-    check=("btrfs", "check", "--readonly"),
+    # It is not mounted, says its caller; btrfs would look for itself, and fail at any dead mount of the host.
+    check=("btrfs", "check", "--readonly", "--force"),
     as_it_is="ro,rescue=nologreplay",
     size_min=256 * MIB,
     flags={

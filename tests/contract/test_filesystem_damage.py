@@ -2,6 +2,7 @@
 
 import os
 import random
+import signal
 from contextlib import contextmanager
 from dataclasses import replace
 
@@ -18,6 +19,7 @@ from dbdyno.stack.layers.zfs_pool import ZfsPool
 from dbdyno.stack.loop import await_free
 from dbdyno.stack.space import ranges_of
 from dbdyno.study.schema import FilesystemSection
+from tests.disks import attached, make_filesystem, mounted
 
 pytestmark = pytest.mark.host
 
@@ -59,6 +61,16 @@ def test_what_is_whole_is_found_so_again_and_again_and_is_not_changed(kind, jour
         assert [layer.damage(context), layer.damage(context)] == ["", ""]
         with layer.raised(context) as mounted:
             assert (mounted.directory / "file7").read_bytes() == CONTENT
+
+
+@pytest.mark.alone  # the checks and mkfs of tests beside it would meet the dead disk, too
+@pytest.mark.parametrize("kind", ["btrfs"])
+def test_a_dead_disk_that_is_mounted_elsewhere_is_no_damage(kind, journal, state, tmp_path):
+    with filled(kind, journal) as (context, layer, _), attached(state, "ideal", size="400M") as other:
+        make_filesystem(kind, other.device)
+        with mounted(other.device, tmp_path / "place"):
+            os.kill(other.pid, signal.SIGKILL)
+            assert layer.damage(context) == ""
 
 
 @pytest.mark.drawn(2)

@@ -297,7 +297,7 @@ def _try_mkfs(kind: Kind, request: MkfsOptions) -> str:
                     return ""
             making = [*kind.making(request.options, None), *kind.trying, *map(str, files)]
             argv = unprivileged([needed(making[0], kind.package), *making[1:]])
-            run_tool(_without_mounts(argv) if server_user() else argv, timeout_seconds=MKFS_SECONDS)
+            run_tool(without_mounts(argv) if server_user() else argv, timeout_seconds=MKFS_SECONDS)
         except TrialError as error:
             text = str(error).replace(str(folder), "DEVICE").replace(f"'dbdyno-{ground.scratch.name}'", "the pool")
             _, failed, message = text.partition(": exit ")
@@ -305,8 +305,8 @@ def _try_mkfs(kind: Kind, request: MkfsOptions) -> str:
     return ""
 
 
-def _without_mounts(argv: list[str]) -> list[str]:
-    """A command that sees no mounted filesystem: mkfs.btrfs fails at one below a folder that its user may not enter."""
+def without_mounts(argv: list[str]) -> list[str]:
+    """A command that sees no mounted filesystem: mkfs.btrfs fails at one that it may not enter, or that is dead."""
     hide = "mount -t tmpfs -o mode=755 dbdyno /proc && mkdir /proc/self && : > /proc/self/mounts"
     hide += ' && ln -s self/mounts /proc/mounts && exec "$@"'
     return ["unshare", "--mount", "--propagation", "private", "--", "/bin/sh", "-c", hide, "sh", *argv]

@@ -29,7 +29,8 @@ CHECK_SECONDS = 600.0  # a checker of a disk that answers at once is stuck then
 DAMAGE_MAX = 400  # characters of what a checker said
 # What e2fsck, xfs_repair and btrfs check say whether or not they find anything.
 _PHASE = re.compile(
-    r"Pass \d|Phase \d|e2fsck \d|Opening filesystem|Checking filesystem|\[\d/\d\] |UUID:|No modify flag|\s*- "
+    r"Pass \d|Phase \d|e2fsck \d|Opening filesystem|Checking filesystem|\[\d/\d\] |UUID:|No modify flag|\s*- |"
+    r"WARNING: cannot check mount status"
 )
 FLUSHES_AT = 15  # the field of /sys/block/NAME/stat that counts flushes (Documentation/block/stat.rst)
 
