@@ -7,6 +7,8 @@ from pathlib import Path
 
 import pytest
 
+from dbdyno.run.quick import look
+
 DBDYNO = [sys.executable, "-m", "dbdyno.cli.main", "quick"]
 
 
@@ -52,3 +54,9 @@ def test_a_wrong_use_is_one_clear_line(folder, arguments, message):
     assert done.returncode == 2, done.stderr
     assert message in done.stderr
     assert "Traceback" not in done.stderr
+
+
+def test_in_a_chroot_that_shows_no_mount_the_filesystem_is_unknown(folder, monkeypatch):
+    monkeypatch.setattr("dbdyno.host.storage.mounts", list)
+    looked = look(folder, None, rounds=2, seed=1, progress=lambda *_: None)
+    assert looked.facts["filesystem"] == "unknown"

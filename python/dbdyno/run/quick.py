@@ -145,9 +145,10 @@ def _host(before: Sequence[int], after: Sequence[int], cpu_seconds: float) -> qu
 
 def _facts(place: Path) -> dict[str, str]:
     mount = mounted_at(place.resolve())
+    filesystem = f"{mount.kind} ({mount.options})" if mount.options else mount.kind
     disks = [f"{name} ({disk_facts(name)['model']})" for name in disks_under(place)]
     return {
-        "filesystem": "" if place.is_block_device() else f"{mount.kind} ({mount.options})",
+        "filesystem": "" if place.is_block_device() else filesystem,
         "disk": ", ".join(disks) or "unknown",
         "host": os.uname().nodename,
         "kernel": os.uname().release,
