@@ -7,7 +7,7 @@ or the server refuse is an outcome. What fails on dbdyno's side is not: it stays
 import errno
 import time
 from collections.abc import Callable, Iterable, Iterator
-from contextlib import AbstractContextManager, ExitStack, contextmanager, nullcontext
+from contextlib import AbstractContextManager, ExitStack, contextmanager, nullcontext, suppress
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any, ClassVar, Protocol, TypeVar
@@ -164,24 +164,37 @@ class LayersRig:
     def damage(self, on: StackContext, steps: Steps) -> list[Defect]:
         """What a read-only check has against the filesystem after the mount has replayed what it has a journal of.
 
-        Raises ``SpoiltError`` where it does not mount.
+        Raises ``SpoiltError``, with what that check says, where it does not mount.
         """
+        refusal = None
         with ExitStack() as lowering:
-            with steps.step("first mount"), _on_rig(self), _not_mounting():
-                self._mounted(on, lowering)
+            try:
+                with steps.step("first mount"), _on_rig(self), _not_mounting():
+                    self._mounted(on, lowering)
+            except SpoiltError as error:
+                refusal = error
             with steps.step("unmount"):
                 lowering.close()
                 for context in (on, *on.disks.values()):
                     for device in context.devices:
                         await_free(device.path)  # or the checker and the second mount would see what is in memory
+        if refusal:
+            with suppress(TrialError):  # the checker's own
+                texts = [refusal.defect.cause, *self._damage_texts(on, steps)]
+                raise SpoiltError(refusal.defect.outcome, "; ".join(texts))
+            raise refusal
+        if damage_texts := self._damage_texts(on, steps):
+            self.check_health()
+        return [Defect("filesystem", text) for text in damage_texts]
+
+    def _damage_texts(self, on: StackContext, steps: Steps) -> list[str]:
+        """What the checker of each disk's filesystem has against it; none for one that is whole."""
         with steps.step("check"):
-            damage_texts = [self.filesystem.damage(on)]
+            texts = [self.filesystem.damage(on)]
             for disk in self.beside:
                 text = disk.filesystem.damage(on.disks[disk.name])
-                damage_texts.append(f"disk {disk.name}: {text}" if text else "")
-        if any(damage_texts):
-            self.check_health()
-        return [Defect("filesystem", text) for text in damage_texts if text]
+                texts.append(f"disk {disk.name}: {text}" if text else "")
+        return [text for text in texts if text]
 
     def _mounted(self, on: StackContext, lowering: ExitStack) -> StackContext:
         """The context with the filesystem of each disk."""

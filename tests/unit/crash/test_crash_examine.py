@@ -59,7 +59,20 @@ def test_a_mount_that_is_refused_is_an_outcome_and_ends_it(played, rig):
     cut, _ = examine(played, rig)
     assert cut.outcome == "filesystem"
     assert "Structure needs cleaning" in cut.cause
-    assert played.steps == ["attach c1 random-4096 9", "mount", "detach"]
+    assert played.steps == ["attach c1 random-4096 9", "mount", "check", "detach"]
+
+
+def test_what_is_not_mounted_says_what_its_checker_finds(played, rig):
+    played.fails["mount"], played.damage = refused("cannot mount"), "e2fsck -fn: Superblock checksum does not match"
+    cut, _ = examine(played, rig)
+    assert cut.outcome == "filesystem"
+    assert cut.cause.endswith("cannot mount; e2fsck -fn: Superblock checksum does not match")
+
+
+def test_a_checker_that_fails_by_itself_hides_no_mount_that_is_refused(played, rig):
+    played.fails |= {"mount": refused("cannot mount"), "check": TrialError("e2fsck -fn: not done after 600 s")}
+    cut, _ = examine(played, rig)
+    assert (cut.outcome, cut.cause) == ("filesystem", "mount -t ext4: exit 32: cannot mount")
 
 
 def test_a_damage_that_the_journal_did_not_mend_is_an_outcome_and_the_rest_is_looked_at_all_the_same(played, rig):
