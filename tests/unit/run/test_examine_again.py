@@ -19,10 +19,9 @@ from dbdyno.errors import HostError, TrialError
 from dbdyno.hosts.host_side import HostSide
 from dbdyno.model.cut import Cut
 from dbdyno.run import kept_states as states_module
-from dbdyno.run import reexamine, reexamine_hosts
+from dbdyno.run import reexamine
 from dbdyno.run.kept_states import kept_states
-from dbdyno.run.reexamine import workers_for
-from dbdyno.run.reexamine_hosts import ExaminerAccess, on_hosts
+from dbdyno.run.reexamine import ExaminerAccess, on_hosts, workers_for
 from dbdyno.store.run_folder import read_run
 from dbdyno.system.interrupt import Interrupted
 from dbdyno.workload.ledger import LEDGER
@@ -245,9 +244,9 @@ def test_another_outcome_is_no_failure(run, there):
     ],
 )
 def test_a_host_that_can_not_take_part_is_left_out(run, there, monkeypatch, more, why):
-    versions = reexamine_hosts.read_header
+    versions = reexamine.read_header
     monkeypatch.setattr(
-        reexamine_hosts, "read_header", lambda path: replace(versions(path), versions={"server mariadb": "10.11"})
+        reexamine, "read_header", lambda path: replace(versions(path), versions={"server mariadb": "10.11"})
     )
     states, there.more = run(), {"b": more}
     found = there.examined(states)
@@ -338,7 +337,7 @@ def test_workers_keep_what_their_contract_says_of_a_host_that_is_left_out(run, t
     access = ExaminerAccess(there.hosts, dict, there.said.append, PLAYED, there.environment)
     packed = tmp_path / "packed"
     packed.mkdir()
-    workers = reexamine_hosts.ProgramWorkers(access, lambda host: request(host, header, study, 1), {}, packed)
+    workers = reexamine.ProgramWorkers(access, lambda host: request(host, header, study, 1), {}, packed)
     with Spread(workers) as spread:
         assert workers.cores().keys() == set(HOSTS)
         workers.leave_out("b", "it is gone")

@@ -6,7 +6,7 @@ import pytest
 
 from dbdyno.errors import UserError
 from dbdyno.run.kept_states import examine_again, plan_of, spec_of
-from dbdyno.run.reexamine_hosts import on_hosts
+from dbdyno.run.reexamine import on_hosts
 from tests.scripted import perform
 from tests.unit.run.test_execute_crash import CUTS, TIMED
 
