@@ -14,7 +14,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Protocol
+from typing import ClassVar
 
 from dbdyno.errors import HostError, TrialError
 from dbdyno.filesystems import OPENZFS, ZFS, ZfsKind
@@ -98,7 +98,7 @@ class ZfsPool:
         return "" if UNHARMED in status else f"zpool scrub: {' / '.join(status.split(chr(10)))}"[:DAMAGE_MAX]
 
     @contextmanager
-    def _standing(self, below: StackContext) -> Iterator[tuple["PoolTools", str, Path]]:
+    def _standing(self, below: StackContext) -> Iterator[tuple["FuseTools | OpenZfsTools", str, Path]]:
         """What asks of the pool, the pool's name and where it is mounted, for as long as the context lasts."""
         assert below.device is not None  # noqa: S101  (the plan puts no filesystem on ``here``)
         shared, token = below.scratch / "mnt", new_token()
@@ -112,12 +112,12 @@ class ZfsPool:
                 ),  # it takes ten to end by itself
                 _serving(token, below.scratch / "zfs-fuse.log", shared) as pid,
                 below.journal.undoing(Unmount(str(directory))),
-                self._mount_pool(tools := _InNamespace(pid), below, shared) as pool,
+                self._mount_pool(tools := FuseTools(pid), below, shared) as pool,
             ):
                 yield tools, pool, directory
 
     @contextmanager
-    def _mount_pool(self, tools: "PoolTools", below: StackContext, root: Path) -> Iterator[str]:
+    def _mount_pool(self, tools: "FuseTools | OpenZfsTools", below: StackContext, root: Path) -> Iterator[str]:
         """The pool, by its name, mounted below ``root`` for as long as the context lasts."""
         # A name of its own: other dbdyno's pools are among the mounts that this zfs-fuse sees.
         pool = f"dbdyno-{below.scratch.name}"
@@ -127,7 +127,7 @@ class ZfsPool:
         finally:
             tools.run("zpool", "export", pool)
 
-    def _raise_pool(self, tools: "PoolTools", below: StackContext, root: Path, pool: str) -> None:
+    def _raise_pool(self, tools: "FuseTools | OpenZfsTools", below: StackContext, root: Path, pool: str) -> None:
         assert below.device is not None  # noqa: S101  (see above)
         member = self._member(below.device)
         if self.format:
@@ -152,7 +152,7 @@ class ZfsPool:
         """What of a device the pool is on."""
         return device.path
 
-    def _properties(self, tools: "PoolTools", pool: str) -> dict[str, str]:
+    def _properties(self, tools: "FuseTools | OpenZfsTools", pool: str) -> dict[str, str]:
         """Those of the filesystem, and of the pool where the study asks for one. Raises ``TrialError``."""
         asked = dict(tools.kind.properties(self.options.mkfs))
         of_pool = asked.keys() & tools.kind.pool_properties
@@ -167,32 +167,13 @@ class ZfsPool:
         return readback
 
 
-class PoolTools(Protocol):
-    """What makes a pool and asks of it: the tools of one ZFS."""
-
-    @property
-    def kind(self) -> ZfsKind:
-        """What they take."""
-
-    @property
-    def properties(self) -> tuple[str, ...]:
-        """Properties that a trial notes beside those of every ZFS."""
-
-    @property
-    def observed(self) -> dict[str, object]:
-        """What is known of them."""
-
-    def run(self, *argv: str, limit_seconds: float = 120.0) -> str:
-        """Run ``zpool`` or ``zfs``; returns its standard output. Raises ``TrialError``."""
-
-
 @dataclass(frozen=True)
-class _InNamespace:
+class FuseTools:
     """The tools where our zfs-fuse runs."""
 
     pid: int
-    kind: ZfsKind = ZFS
-    properties: tuple[str, ...] = ()
+    kind: ClassVar[ZfsKind] = ZFS
+    properties: ClassVar[tuple[str, ...]] = ()  # that a trial notes beside those of every ZFS
 
     @property
     def observed(self) -> dict[str, object]:
@@ -250,7 +231,7 @@ def _answers(pid: int) -> bool:
     try:
         if Path(f"/proc/{pid}/comm").read_text(encoding="utf-8").strip() != ZFS.program:
             return False
-        known = _InNamespace(pid).run("zpool", "list", "-H")
+        known = FuseTools(pid).run("zpool", "list", "-H")
     except (OSError, TrialError):
         return False
     if known.strip() not in {"", "no pools available"}:
@@ -271,8 +252,8 @@ class OpenZfsPool(ZfsPool):
     """The same pool, by the kernel."""
 
     @contextmanager
-    def _standing(self, below: StackContext) -> Iterator[tuple[PoolTools, str, Path]]:
-        tools = _Tools(_load_module(self.options.arc_max))
+    def _standing(self, below: StackContext) -> Iterator[tuple["FuseTools | OpenZfsTools", str, Path]]:
+        tools = OpenZfsTools(_load_module(self.options.arc_max))
         root = below.scratch / "mnt"
         root.mkdir(exist_ok=True)
         directory = root / "pool"
@@ -290,12 +271,12 @@ class OpenZfsPool(ZfsPool):
 
 
 @dataclass(frozen=True)
-class _Tools:
+class OpenZfsTools:
     """The tools that were built with the kernel's modules."""
 
     openzfs: OpenZfs
-    kind: ZfsKind = OPENZFS
-    properties: tuple[str, ...] = ("sync",)
+    kind: ClassVar[ZfsKind] = OPENZFS
+    properties: ClassVar[tuple[str, ...]] = ("sync",)
 
     @property
     def observed(self) -> dict[str, object]:
