@@ -14,7 +14,7 @@ from dbdyno.run.fleet.part import HostAccess
 from dbdyno.run.fleet.request import make_requests
 from dbdyno.run.kept_states import here, kept_states
 from dbdyno.run.preflight import versions
-from dbdyno.run.reexamine_hosts import ExaminerAccess, on_hosts
+from dbdyno.run.reexamine import ExaminerAccess, on_hosts
 from dbdyno.store.run_folder import read_run
 from dbdyno.study.load import load_study
 from tests.crash_studies import KEPT

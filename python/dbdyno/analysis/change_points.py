@@ -78,9 +78,7 @@ class ChangesAlong:
     tests: int  # differences that were looked at in each load
 
 
-def changes_along(
-    loads: Sequence[Floats], margin: float, *, more_is_better: bool = True, alpha: float = ALPHA
-) -> ChangesAlong:
+def changes_along(loads: Sequence[Floats], margin: float, *, more_is_better: bool = True) -> ChangesAlong:
     """Return where each load changed. ``loads`` are logarithms of the metric, each of shape (blocks, levels).
 
     All loads have the same blocks in the same order and the same levels in theirs; a block that a load lacks, or has in
@@ -104,7 +102,7 @@ def changes_along(
     usual = _usual_variance(list(cut.values()))
     tested = {place: np.abs(_statistics(values[None], contrasts, usual)[0]) for place, values in cut.items()}
     largest = _largest_by_chance(cut, whole, contrasts, usual)
-    bound = _Bound(largest, _critical(largest, alpha), usual, alpha)
+    bound = _Bound(largest, _critical(largest), usual)
     along = [
         _along(np.asarray(load)[whole[place]], tested[place], bound, contrasts, margin, more_is_better=more_is_better)
         if place in tested
@@ -213,9 +211,9 @@ def _largest_by_chance(
     return np.concatenate(largest)
 
 
-def _critical(largest: Floats, alpha: float) -> float:
-    """Return the least t of which p is at most ``alpha``; infinite where permutations are too few for that."""
-    rank = math.floor(alpha * (len(largest) + 1))  # so many, with the figures themselves, may be as large
+def _critical(largest: Floats) -> float:
+    """Return the least t of which p is at most ``ALPHA``; infinite where permutations are too few for that."""
+    rank = math.floor(ALPHA * (len(largest) + 1))  # so many, with the figures themselves, may be as large
     return float(np.sort(largest)[len(largest) - rank]) if rank >= 1 else math.inf
 
 
@@ -230,7 +228,6 @@ class _Bound:
     largest: Floats
     critical: float
     usual: float
-    alpha: float
 
 
 def _along(  # noqa: PLR0913  (what a load's steps are drawn from)
@@ -260,7 +257,7 @@ def _narrowest(t: Floats, bound: _Bound, contrasts: _Contrasts) -> Iterator[tupl
     found = [
         (int(contrasts.last[i] - contrasts.first[i]), -float(t[i]), int(i))
         for i in range(len(t))
-        if contrasts.at[i] >= 0 and _p(float(t[i]), bound.largest) <= bound.alpha
+        if contrasts.at[i] >= 0 and _p(float(t[i]), bound.largest) <= ALPHA
     ]
     taken: list[tuple[int, int, int, float]] = []
     for _, minus_t, i in sorted(found):

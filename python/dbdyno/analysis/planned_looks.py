@@ -66,9 +66,9 @@ def smallest_p_by_ranks(blocks: int) -> float:
     return min(1.0, 2.0 ** (1 - blocks) / RANKS_OF_ONE_LOOK)
 
 
-def blocks_by_ranks(comparisons: int, alpha: float = ALPHA) -> int:
+def blocks_by_ranks(comparisons: int) -> int:
     """Return the fewest blocks with which the signed rank decides one of ``comparisons`` under Holm.
 
     Its smallest p is multiplied by the number of comparisons. A large effect is decided with ``MIN_BLOCKS``.
     """
-    return max(MIN_BLOCKS, math.ceil(1 + math.log2(max(comparisons, 1) / (RANKS_OF_ONE_LOOK * alpha))))
+    return max(MIN_BLOCKS, math.ceil(1 + math.log2(max(comparisons, 1) / (RANKS_OF_ONE_LOOK * ALPHA))))

@@ -3,13 +3,12 @@
 import math
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
-from statistics import fmean
 from typing import Any
 
 from dbdyno.analysis.blocks import UsableBlocks
 from dbdyno.model.design import Design, Treatment
 from dbdyno.model.disks import layer_of
-from dbdyno.model.metrics import known_values
+from dbdyno.model.metrics import known_values, mean_or_nan
 from dbdyno.store.records import Trial
 
 
@@ -92,8 +91,7 @@ def _with_layer(
 
 
 def _mean(trials: Sequence[Trial], metric: str) -> float:
-    values = _known(trials, metric)
-    return fmean(values) if values else math.nan
+    return mean_or_nan(_known(trials, metric))
 
 
 def _known(trials: Sequence[Trial], metric: str) -> list[float]:

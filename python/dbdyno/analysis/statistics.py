@@ -128,15 +128,15 @@ SIGMA_CONFIDENCE = 0.80
 TIMES_MORE, FEW_MORE, MORE_MAX = 4, 100, 200
 
 
-def sigma_upper_bound(d: Floats, confidence: float = SIGMA_CONFIDENCE) -> float:
-    """Return the one-sided upper bound of the standard deviation of ``d``: s sqrt((n-1) / chi2_{1-confidence, n-1}).
+def sigma_upper_bound(d: Floats) -> float:
+    """Return the one-sided upper bound of the standard deviation of ``d``: s sqrt((n-1) / chi2_{1-c, n-1}).
 
-    Planning from s itself falls short half the time (Browne 1995). Infinite below 2 blocks.
+    c is ``SIGMA_CONFIDENCE``: planning from s itself falls short half the time (Browne 1995). Infinite below 2 blocks.
     """
     freedom = len(d) - 1
     if freedom < 1:
         return math.inf
-    quantile = float(special.chdtri(freedom, confidence))  # chdtri takes the upper tail's area
+    quantile = float(special.chdtri(freedom, SIGMA_CONFIDENCE))  # chdtri takes the upper tail's area
     return float(np.std(d, ddof=1)) * math.sqrt(freedom / quantile)
 
 

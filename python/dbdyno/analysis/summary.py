@@ -9,7 +9,7 @@ from dbdyno.analysis.load_checks import CacheRanOut, Overload, cache_ran_out, ov
 from dbdyno.analysis.statistics import Estimate, geometric_mean
 from dbdyno.analysis.verdict.finding import Finding, either_way
 from dbdyno.model.design import ALPHA, Design
-from dbdyno.model.metrics import LATENCY_PERCENTILES, known_values
+from dbdyno.model.metrics import LATENCY_PERCENTILES, known_values, mean_or_nan
 
 _MEANS = (
     *("seconds_user", "seconds_sys", "queries_per_second", "events_per_second", "rows_per_second"),
@@ -77,12 +77,12 @@ def summarise(
                 n=len(trials),
                 failures=failures.get(treatment.id, 0),
                 seconds_real_min=min(seconds, default=math.nan),
-                seconds_real_mean=_mean(seconds),
+                seconds_real_mean=mean_or_nan(seconds),
                 seconds_real_max=max(seconds, default=math.nan),
-                metric_mean=_mean(known_values(metrics, design.metric)),
+                metric_mean=mean_or_nan(known_values(metrics, design.metric)),
                 metric=_typical(blocks.values(treatment.id, design.metric).values()),
-                latency_ms={name: _mean(known_values(metrics, name)) for name in LATENCY_PERCENTILES},
-                **{name: _mean(known_values(metrics, name)) for name in _MEANS},
+                latency_ms={name: mean_or_nan(known_values(metrics, name)) for name in LATENCY_PERCENTILES},
+                **{name: mean_or_nan(known_values(metrics, name)) for name in _MEANS},
                 overload=overload(trials),
                 cache_ran_out=cache_ran_out(trials),
                 effect=against_baseline.effect if against_baseline else Estimate.unknown(),
@@ -93,7 +93,3 @@ def summarise(
 
 def _typical(values: Iterable[float]) -> Estimate:
     return geometric_mean([value for value in values if math.isfinite(value)], ALPHA)
-
-
-def _mean(values: Sequence[float]) -> float:
-    return math.fsum(values) / len(values) if values else math.nan

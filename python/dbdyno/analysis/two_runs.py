@@ -21,6 +21,7 @@ import numpy as np
 
 from dbdyno.analysis.blocks import RefusedError, UsableBlocks, usable_blocks
 from dbdyno.analysis.client_hosts import limiting_hosts
+from dbdyno.analysis.factors import difference
 from dbdyno.analysis.fleet import block_levels
 from dbdyno.analysis.lateness import EmulatedCpu, LateDisk, Side, not_of_the_drive, that_explains
 from dbdyno.analysis.over_time import drift_of
@@ -452,8 +453,8 @@ def _struck(sides: tuple[_Side, _Side], pairs: Sequence[Pair], against: Sequence
     control = [{pair[at].id: 1 / len(against) for pair in against} for at in (0, 1)]
     left_out = [
         (
-            side.spoiled.favouring(_difference(level[at], control[at])).left_out,
-            side.spoiled.favouring(_difference(control[at], level[at])).left_out,
+            side.spoiled.favouring(difference(level[at], control[at])).left_out,
+            side.spoiled.favouring(difference(control[at], level[at])).left_out,
         )
         for at, side in enumerate(sides)
     ]
@@ -462,10 +463,6 @@ def _struck(sides: tuple[_Side, _Side], pairs: Sequence[Pair], against: Sequence
     return StruckBetweenRuns(
         (labels[0], labels[1]), left_out[0], left_out[1], (attempts[0], attempts[1]), has_control=bool(against)
     )
-
-
-def _difference(above: Mapping[str, float], below: Mapping[str, float]) -> dict[str, float]:
-    return {id_: above.get(id_, 0.0) - below.get(id_, 0.0) for id_ in {**above, **below}}
 
 
 def _resolution(sides: tuple[_Side, _Side], *means: Sequence[Pair]) -> Resolution:

@@ -107,17 +107,15 @@ def unpaired_evidence(
     return Evidence(value, low - unit, high + unit, p, p, np.where(too_coarse, 1.0, p_equivalence))
 
 
-def unpaired_family(
-    groups: Sequence[tuple[Floats, Floats]], margin: float, units: Sequence[float] = (), alpha: float = ALPHA
-) -> Evidence:
+def unpaired_family(groups: Sequence[tuple[Floats, Floats]], margin: float, units: Sequence[float] = ()) -> Evidence:
     """Return what pairs of groups of shapes (m,) and (n,) say that are one family; shape (pairs,).
 
     Each interval is that of the level at which Holm asks its comparison, so that it excludes 0 exactly where the
     difference is called one; ``units`` are the steps of coarse figures.
     """
     steps = units or [0.0] * len(groups)
-    at_alpha = [unpaired_evidence(x, y, margin, alpha, unit=unit) for (x, y), unit in zip(groups, steps, strict=True)]
-    levels = holm_levels([float(pair_evidence.p) for pair_evidence in at_alpha], alpha)
+    at_alpha = [unpaired_evidence(x, y, margin, unit=unit) for (x, y), unit in zip(groups, steps, strict=True)]
+    levels = holm_levels([float(pair_evidence.p) for pair_evidence in at_alpha], ALPHA)
     rows = zip(groups, steps, levels, strict=True)
     return Evidence.of_each([unpaired_evidence(x, y, margin, float(level), unit=unit) for (x, y), unit, level in rows])
 

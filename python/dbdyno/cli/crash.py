@@ -103,7 +103,7 @@ def _here(run: Path, stack: ExitStack) -> "Examining":
 def _on_hosts(run: Path, states: "Sequence[State]", hosts: Path, stack: ExitStack) -> "Examining":
     from dbdyno.cli.output import say
     from dbdyno.hosts.connect import connected
-    from dbdyno.run.reexamine_hosts import ExaminerAccess, on_hosts
+    from dbdyno.run.reexamine import ExaminerAccess, on_hosts
 
     there = stack.enter_context(connected(hosts))
     return stack.enter_context(on_hosts(run, states, ExaminerAccess(there.hosts, there.why_lost, say)))

@@ -11,9 +11,7 @@ app = typer.Typer(
     rich_markup_mode=None,
     invoke_without_command=True,
 )
-HELP = "A kernel, as dbdyno kernels lists it."
-NAME = typer.Argument(metavar="NAME", help=HELP, autocompletion=kernels_to_get)
-NAMES = typer.Argument(metavar="NAME", help=HELP, autocompletion=kernels_to_get)
+NAME = typer.Argument(metavar="NAME", help="A kernel, as dbdyno kernels lists it.", autocompletion=kernels_to_get)
 
 
 @app.callback()
@@ -53,7 +51,7 @@ def kernels(context: typer.Context, json_: bool = JSON) -> None:
 
 @app.command("add")
 def add(
-    names: list[str] = NAMES,
+    names: list[str] = NAME,
     zfs: bool = typer.Option(False, "--zfs", help="Build OpenZFS for it too; takes minutes."),
     json_: bool = JSON,
 ) -> None:

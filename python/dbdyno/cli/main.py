@@ -193,7 +193,7 @@ VERBS = {
 
 FORM_OF = {
     "aa": "run", "try": "run", "quick": "run", "compare": "report", "rank": "report",
-    "export": "share", "import": "share", "atlas": "share",
+    "history": "report", "export": "share", "import": "share", "atlas": "share",
 }  # fmt: skip
 
 

@@ -42,6 +42,11 @@ def clock_source() -> str:
     return chosen_of(Path("/sys/devices/system/clocksource/clocksource0/current_clocksource"))
 
 
+def processor_ticks() -> list[int]:
+    """What all processors together spent in each state since the start, by the first line of /proc/stat (proc(5))."""
+    return [int(field) for field in Path("/proc/stat").read_bytes().split(b"\n", 1)[0].split()[1:]]
+
+
 def _first_processor(cpuinfo: Path) -> dict[str, str]:
     """The first processor's lines of /proc/cpuinfo; all processors of one host are taken to be alike."""
     processor: dict[str, str] = {}

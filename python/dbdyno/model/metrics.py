@@ -244,6 +244,12 @@ def known_values(tables: Iterable[Mapping[str, object]], name: str) -> list[floa
     return [value for table in tables if math.isfinite(value := value_of(table, name))]
 
 
+def mean_or_nan(values: Iterable[float]) -> float:
+    """Return the mean of those that are known; NaN where none is."""
+    known = [value for value in values if math.isfinite(value)]
+    return math.fsum(known) / len(known) if known else math.nan
+
+
 def part_of(mapping: object, *path: str) -> Mapping[str, Any]:
     """Return a mapping inside another; an empty one where there is none."""
     for name in path:

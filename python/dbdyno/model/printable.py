@@ -137,6 +137,11 @@ def short(text: str, length_max: int = SAID_MAX) -> str:
     return f"{line} ... ({bytes_left} more bytes)" if bytes_left else line
 
 
+def joined_lines(text: str) -> str:
+    """Return the lines of a text that hold anything as one, such as what a program said of a failure."""
+    return " / ".join(line.strip() for line in text.splitlines() if line.strip())
+
+
 def glued(text: str, *, labels: bool = True) -> str:
     """Return ``one_line(text)`` with no-break spaces inside figures ("3 %", "p = 0.02", "8 blocks") and labels."""
     line = _FIGURES.sub(_no_break, one_line(text))

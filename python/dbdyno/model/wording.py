@@ -77,6 +77,11 @@ def count(number: int, noun: str) -> str:
     return f"{number:,} {noun}" if number == 1 else f"{number:,} {noun}s"
 
 
+def is_or_are(number: int) -> str:
+    """Return the verb of so many things."""
+    return "is" if number == 1 else "are"
+
+
 def listed(names: Sequence[str], most: int | None = None) -> str:
     """Return ``"a, b and c"``; of more than ``most`` the first and how many more there are."""
     if most is not None and len(names) > most:

@@ -11,6 +11,7 @@ from collections.abc import Callable, Mapping
 from typing import Any, Literal
 
 from dbdyno.model.quantity import SWITCHES, size_bytes
+from dbdyno.model.wording import listed
 
 Setting = bool | int | float | str
 
@@ -332,10 +333,9 @@ NOT_SERVED = ("mariadb-10.6", "mysql-8.4", "percona-8.0", "percona-8.4")
 
 def not_served(*names: str) -> str:
     """What to do about servers that people ask for and no registry has."""
-    listed = " and ".join(filter(None, (", ".join(names[:-1]), names[-1])))
     return (
-        f"{listed}: no package registry that dbdyno asks has a build; give the vendor's archive: dbdyno servers add "
-        "URL|FILE --sha256 HEX"
+        f"{listed(names)}: no package registry that dbdyno asks has a build; give the vendor's archive: dbdyno "
+        "servers add URL|FILE --sha256 HEX"
     )
 
 

@@ -26,7 +26,7 @@ from dbdyno.analysis.safety import (
 )
 from dbdyno.model.cut import OUTCOME_WORDS, OUTCOMES, RUNS_LEAST, CrashMode, Cut, Outcome
 from dbdyno.model.design import Treatment
-from dbdyno.model.wording import UNKNOWN, count, drive_bytes, listed, p_value
+from dbdyno.model.wording import UNKNOWN, count, drive_bytes, is_or_are, listed, p_value
 from dbdyno.report.document import Table
 from dbdyno.report.sentences import how_different
 from dbdyno.report.source import Source
@@ -290,10 +290,10 @@ class _ClauseWriter:
             case "loses the newest commits":
                 return self._tail(group)
             case "not crash-safe":
-                return f"{self._take_names(group)} {_are(group)} not crash-safe: {self.damage(group)}"
+                return f"{self._take_names(group)} {is_or_are(len(group))} not crash-safe: {self.damage(group)}"
             case _:
                 why = doubt_text(group[0].doubts, self.mode)
-                return f"whether {self._take_names(group)} {_are(group)} safe is still open: {why}"
+                return f"whether {self._take_names(group)} {is_or_are(len(group))} safe is still open: {why}"
 
     def _nothing(self, group: Sequence[TreatmentSafety]) -> str:
         tried = dict.fromkeys(treatment.tally.cuts for treatment in group)
@@ -340,10 +340,6 @@ class _ClauseWriter:
         counted = {outcome: number for outcome, number in treatment.tally.outcomes.items() if outcome != "nothing"}
         usual = max(counted, key=lambda outcome: counted[outcome])
         return f", after {counted[usual]:,} {found_text(usual)}" if usual != treatment.tally.worst else ""
-
-
-def _are(group: Sequence[TreatmentSafety]) -> str:
-    return "are" if len(group) > 1 else "is"
 
 
 def doubt_text(doubts: Sequence[Doubt], mode: CrashMode) -> str:

@@ -3,10 +3,9 @@
 import math
 import re
 from collections import Counter
-from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime
-from statistics import fmean
 from typing import Any
 
 from dbdyno.analysis.analyse import Analysis
@@ -14,7 +13,7 @@ from dbdyno.analysis.fail_if import Condition
 from dbdyno.analysis.verdict.finding import Finding
 from dbdyno.errors import UserError
 from dbdyno.model.design import Treatment
-from dbdyno.model.metrics import METRICS, Metric, value_of
+from dbdyno.model.metrics import METRICS, Metric, mean_or_nan, value_of
 from dbdyno.model.printable import command_text, prometheus_text, xml_attribute, xml_text
 from dbdyno.model.similar import did_you_mean
 from dbdyno.model.word import Word
@@ -248,13 +247,11 @@ def _of_treatment(exported_run: Exported, treatment: Treatment, labels: Labels) 
         name, scale = base_unit(metric)
         words = f"Mean over usable trials of {metric.words} ({metric.name} x {scale:g})"
         yield _Sample(
-            f"dbdyno_{name}", words, labels, _mean(value_of(trial.metrics, metric.name) for trial in trials) * scale
+            f"dbdyno_{name}",
+            words,
+            labels,
+            mean_or_nan(value_of(trial.metrics, metric.name) for trial in trials) * scale,
         )
-
-
-def _mean(values: Iterable[float]) -> float:
-    known = [value for value in values if math.isfinite(value)]
-    return fmean(known) if known else math.nan
 
 
 def _of_comparison(verdict: Finding, labels: Labels, run: Run) -> Iterator[_Sample]:

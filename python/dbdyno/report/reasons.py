@@ -26,7 +26,7 @@ from dbdyno.analysis.verdict.reasons import (
 )
 from dbdyno.model.design import ALPHA
 from dbdyno.model.disks import disks_of, named_disks_of
-from dbdyno.model.wording import count, listed, margin_text, number, p_value, percent, percent_range
+from dbdyno.model.wording import count, is_or_are, listed, margin_text, number, p_value, percent, percent_range
 from dbdyno.report.source import figure
 from dbdyno.store.records import Run
 
@@ -237,10 +237,6 @@ def totals_text(totals: Totals, blocks: int) -> str:
     return f"Average and typical block disagree: {few} far {far} ({totals.far_off} of {blocks}; {total})."
 
 
-def _are(number: int) -> str:
-    return "is" if number == 1 else "are"
-
-
 def _obstacle_text(obstacle: Obstacle) -> str:
     run = f" {obstacle.run}" if obstacle.run else ""
     match obstacle:
@@ -351,7 +347,7 @@ def _stalls(reason: Reason) -> str:
     """Return what so many blocks, of which some may be far off, exclude of stalls."""
     n, unit = min(reason.sizes), "trial" if reason.two_runs else "block"
     if reason.far_off:
-        return f"; {count(reason.far_off, unit)} {_are(reason.far_off)} far off"
+        return f"; {count(reason.far_off, unit)} {is_or_are(reason.far_off)} far off"
     share = percent(excluded_share(n), sign=False)
     return f". No {unit} stalled, but stalls in up to {share} of {unit}s could have been missed"
 
@@ -375,7 +371,7 @@ def _mean_not_inside(reason: Reason) -> str:
         out = f"the typical trial lies inside the margin of {margin}, but the mean may not"
         return f"{out}: {count(far, 'trial')} far off"
     out = f"the typical block lies inside the margin of {margin}, but the mean, {percent(reason.mean)}, may not"
-    return f"{out}: {far} of {count(reason.sizes[0], 'block')} {_are(far)} far off" if far else out
+    return f"{out}: {far} of {count(reason.sizes[0], 'block')} {is_or_are(far)} far off" if far else out
 
 
 def _then(reason: Reason, text: str) -> str:

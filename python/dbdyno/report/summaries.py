@@ -13,7 +13,17 @@ from dbdyno.analysis.reported import PublishedBeside
 from dbdyno.model.design import level_label
 from dbdyno.model.metrics import METRICS
 from dbdyno.model.word import Word
-from dbdyno.model.wording import TWICE, capital, count, listed, margin_text, percent, percent_range, uncapital
+from dbdyno.model.wording import (
+    TWICE,
+    capital,
+    count,
+    is_or_are,
+    listed,
+    margin_text,
+    percent,
+    percent_range,
+    uncapital,
+)
 from dbdyno.report.reasons import totals_text
 from dbdyno.report.sentences import LISTED_MAX, Versus, by_interest
 from dbdyno.report.why import lack_text
@@ -244,7 +254,7 @@ def counted(words: Sequence[Word]) -> str:
     parts = [f"{differ} {'differs' if differ == 1 else 'differ'}"] if differ else []
     same: tuple[Word, ...] = (Word.EQUIVALENT, Word.UNDECIDED, Word.NOT_COMPARABLE)
     numbers = ((words.count(word), word) for word in same)
-    parts += [f"{number} {'is' if number == 1 else 'are'} {word}" for number, word in numbers if number]
+    parts += [f"{number} {is_or_are(number)} {word}" for number, word in numbers if number]
     return listed(parts)
 
 

@@ -10,7 +10,7 @@ from typing import Any
 
 from dbdyno.analysis.quick import HostMeasurement
 from dbdyno.errors import DbdynoError, HostError
-from dbdyno.host.processor import clock_source, is_guest, means_here, memory_facts, processor_facts
+from dbdyno.host.processor import clock_source, is_guest, means_here, memory_facts, processor_facts, processor_ticks
 from dbdyno.host.read import text_of
 from dbdyno.stack import capabilities
 from dbdyno.stack.layer import raised
@@ -35,9 +35,9 @@ _NEXT = {"wake_up": "timers", "timer": "clock and memory", "memory": "emulated d
 def measure_host(progress: Progress) -> HostMeasurement:
     """Measure this host; ``progress`` is called with what is measured now. Raises ``HostError``."""
     progress("other programs")
-    before = _processors()
+    before = processor_ticks()
     time.sleep(BESIDE_SECONDS)
-    spent = _spent(before, _processors())
+    spent = _spent(before, processor_ticks())
     busy = sum(spent) - spent[_STEAL] - sum(spent[place] for place in _IDLE)
     beside = busy / max(1, sum(spent))
     with ExitStack() as ending:
@@ -48,14 +48,10 @@ def measure_host(progress: Progress) -> HostMeasurement:
             except DbdynoError as error:
                 why_not = str(error)
         progress("wake-ups")
-        before = _processors()
+        before = processor_ticks()
         measured = _measured(device, progress)
-    spent = _spent(before, _processors())
+    spent = _spent(before, processor_ticks())
     return _figures(measured, beside, spent[_STEAL] / max(1, sum(spent)), why_not)
-
-
-def _processors() -> list[int]:
-    return [int(field) for field in Path("/proc/stat").read_bytes().split(b"\n", 1)[0].split()[1:]]
 
 
 def _spent(before: Sequence[int], after: Sequence[int]) -> list[int]:

@@ -15,7 +15,7 @@ from functools import lru_cache
 from pathlib import Path
 
 from dbdyno.errors import HostError, TrialError, UserError
-from dbdyno.model.printable import one_line, short
+from dbdyno.model.printable import joined_lines, one_line, short
 from dbdyno.plan.order import Slot
 from dbdyno.plan.plan import Plan
 from dbdyno.run.images import Images
@@ -92,17 +92,13 @@ def perf_need() -> Capability:
         said, is_ok = decoded(done.stderr), done.returncode == 0
     except (OSError, subprocess.TimeoutExpired) as error:
         said, is_ok = str(error), False
-    why = "" if is_ok else f"can't sample {EVENT}: {_words(said)}"
+    why = "" if is_ok else f"can't sample {EVENT}: {short(joined_lines(said), SAID_MAX)}"
     remedy = "" if is_ok else "sysctl kernel.perf_event_paranoid=1, or run it as root; or leave out --profile"
     return Capability("perf", ok=is_ok, detail=why or path, remedy=remedy)
 
 
 def _environment() -> dict[str, str]:
     return {**plain_environment(), "HOME": "/nonexistent"}  # no ~/.perfconfig, no cache of binaries
-
-
-def _words(said: str) -> str:
-    return short(" / ".join(line.strip() for line in said.splitlines() if line.strip()), SAID_MAX)
 
 
 # The trials: run as any other, their load watched by perf, and nothing of them stored but the profile.
@@ -233,7 +229,7 @@ def _stop(perf: "subprocess.Popen[bytes]", into: Path) -> None:
     except subprocess.TimeoutExpired:
         raise TrialError(f"perf did not end within {STOP_SECONDS:g} s") from None
     if not into.is_file() or not into.stat().st_size:
-        raise TrialError(f"perf recorded nothing: {_words(decoded(said))}")
+        raise TrialError(f"perf recorded nothing: {short(joined_lines(decoded(said)), SAID_MAX)}")
 
 
 def folded(recorded: Path, window_ns: tuple[int, int]) -> Counter[tuple[str, ...]]:

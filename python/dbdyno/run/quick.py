@@ -11,6 +11,7 @@ from typing import Any
 from dbdyno._native import device_models
 from dbdyno.analysis import quick
 from dbdyno.errors import HostError, UserError
+from dbdyno.host.processor import processor_ticks
 from dbdyno.host.storage import disk_facts, disks_under, mounted_at
 from dbdyno.model.printable import short
 from dbdyno.stack.tools import own_binary
@@ -42,9 +43,9 @@ def look(place: Path, against: str | None, *, rounds: int, seed: int, progress: 
     place = _usable(place).resolve()
     targets = ["--on", str(place), *_other(against)]
     region_bytes = _region_bytes(_folders(place, against))
-    before = _processors()
+    before = processor_ticks()
     measurements = _measured([*targets, "--seed", str(seed), "--region", str(region_bytes)], rounds, progress)
-    host = _host(before, _processors(), measurements["cpu_seconds"])
+    host = _host(before, processor_ticks(), measurements["cpu_seconds"])
     target, *others = map(quick.target_of, measurements["targets"])
     noise, drives = quick.noise_of(target), _drives(seed)
     return quick.Quick(
@@ -129,10 +130,6 @@ def _drives(seed: int) -> list[quick.Target]:
     arguments = [part for name in names for part in ("--model", name)]
     measurements = _measured([*arguments, "--seed", str(seed)], MODEL_ROUNDS, lambda *_: None)
     return [quick.target_of(target) for target in measurements["targets"]]
-
-
-def _processors() -> list[int]:
-    return [int(field) for field in Path("/proc/stat").read_text(encoding="utf-8").split("\n", 1)[0].split()[1:]]
 
 
 def _host(before: Sequence[int], after: Sequence[int], cpu_seconds: float) -> quick.Host:

@@ -58,13 +58,12 @@ class Copied:
     notes: int  # that were left out
 
 
-def copy_without_names(  # noqa: PLR0913
+def copy_without_names(
     source: Path,
     into: Path,
     *,
     title: str = "",
     allowed: Collection[str] = (),
-    budget: Budget | None = None,
     progress: Callable[[int, int], None] = lambda _done, _all: None,
 ) -> Copied:
     """Write the run folder ``source`` anew as ``into``; without a ``title`` it is called by what it varies.
@@ -77,11 +76,11 @@ def copy_without_names(  # noqa: PLR0913
     """
     from dbdyno.report.charts.timeseries import columns_drawn
 
-    counted = budget or Budget()
-    run, events = read_run(source, budget=counted), list(read_events(source))
+    budget = Budget()
+    run, events = read_run(source, budget=budget), list(read_events(source))
     words = Words(frozenset(allowed))
     words.name_hosts(_hosts(run))
-    analysed, drawn = read_analysed_and(source, run, columns_drawn(run), counted)
+    analysed, drawn = read_analysed_and(source, run, columns_drawn(run), budget)
     series = {
         trial.id: _series(trial.id, analysed["load_series"], analysed["watched"], drawn, analysed["latencies"])
         for trial in run.trials

@@ -5,13 +5,13 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from itertools import pairwise
 from pathlib import Path
-from statistics import fmean
 from typing import Any
 
 from dbdyno._native import device_models
 from dbdyno.analysis.blocks import usable_blocks
 from dbdyno.errors import UserError
 from dbdyno.model.design import Treatment
+from dbdyno.model.metrics import mean_or_nan
 from dbdyno.model.prediction import DeviceFigures, Predicted, Prediction
 from dbdyno.model.quantity import size_bytes
 from dbdyno.model.results import Recorded
@@ -226,20 +226,15 @@ def _measured_figures(folder: Path, trials: Sequence[Trial]) -> DeviceFigures:
     watched = read_series(folder, [trial.id for trial in trials])
     means = [iostat_means(watched.get(trial.id, {}).get("block_device", {})) for trial in trials]
     return DeviceFigures(
-        _mean([rate for rate, _ in means]),
-        _mean([wait for _, wait in means]),
-        _mean([_latency_ms(trial.block_trace) for trial in trials]),
+        mean_or_nan([rate for rate, _ in means]),
+        mean_or_nan([wait for _, wait in means]),
+        mean_or_nan([_latency_ms(trial.block_trace) for trial in trials]),
     )
 
 
 def _latency_ms(trace: Mapping[str, Any]) -> float:
     parts = [figure_at(trace, part, "all", "mean") for part in ("queue_ms", "device_ms")]
     return sum(math.nan if part is None else part for part in parts)
-
-
-def _mean(values: Sequence[float]) -> float:
-    finite = [value for value in values if math.isfinite(value)]
-    return fmean(finite) if finite else math.nan
 
 
 def iostat_means(columns: Mapping[str, Any]) -> tuple[float, float]:

@@ -131,7 +131,7 @@ def with_disk(body: dict[str, Any], device: str, serial: str | None) -> dict[str
 
 def with_levels(body: dict[str, Any], factors: tuple[VariedField, ...], levels: tuple[Any, ...]) -> dict[str, Any]:
     """The body with each factor's list replaced by one of its levels; a named level overrules what the body has."""
-    spec = {name: _copied(section) for name, section in body.items() if name != LEVELS}
+    spec = {name: copied(section) for name, section in body.items() if name != LEVELS}
     for factor, level in zip(factors, levels, strict=True):
         for path, value in factor.fields(level).items():
             table: Any = spec
@@ -142,9 +142,9 @@ def with_levels(body: dict[str, Any], factors: tuple[VariedField, ...], levels: 
     return spec
 
 
-def _copied(table: Any) -> Any:  # noqa: ANN401 - whatever TOML can hold
+def copied(table: Any) -> Any:  # noqa: ANN401 - whatever TOML can hold
     """A table whose own tables are new; all else in it is shared."""
-    return {name: _copied(value) for name, value in table.items()} if isinstance(table, dict) else table
+    return {name: copied(value) for name, value in table.items()} if isinstance(table, dict) else table
 
 
 def resolved_body(body: dict[str, Any], folder: Path) -> dict[str, Any]:

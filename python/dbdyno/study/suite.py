@@ -21,7 +21,7 @@ from dbdyno.study.document import FileSection, Line
 from dbdyno.study.levels import LEVELS, NamedLevel
 from dbdyno.study.mistakes import Mistake, shown
 from dbdyno.study.schema import FACTOR_SECTIONS, DesignSection, TrialSpec
-from dbdyno.study.study import BESIDE, VariedField
+from dbdyno.study.study import BESIDE, VariedField, copied
 from dbdyno.system.files import read_text
 
 SUITE, LOAD = "suite", "load"  # the section, and what its factor is called
@@ -287,7 +287,7 @@ def with_changes(
 
     Where these vary something, that ``replaces_factors`` of the study: each of its lists is left out.
     """
-    merged = {name: _copied(section) for name, section in raw.items() if isinstance(section, dict)}
+    merged = {name: copied(section) for name, section in raw.items() if isinstance(section, dict)}
     if replaces_factors:
         merged = {name: _without_lists(section) if name in _VARIED else section for name, section in merged.items()}
     for name, fields in sections.items():
@@ -304,10 +304,6 @@ def has_several_levels(sections: Mapping[tuple[str, ...], dict[str, Any]]) -> bo
     """Whether a field of these sections of a study is a factor: has a list, in a section whose lists are such."""
     fields = (item for path, table in sections.items() if path[0] in {*_VARIED, LEVELS} for item in table.items())
     return any(isinstance(value, list) and name not in _ONE_VALUE for name, value in fields)
-
-
-def _copied(table: dict[str, Any]) -> dict[str, Any]:
-    return {name: _copied(value) if isinstance(value, dict) else value for name, value in table.items()}
 
 
 def _without_lists(table: dict[str, Any]) -> dict[str, Any]:

@@ -14,7 +14,7 @@ from pathlib import Path
 from typing import Any, ClassVar, Generic, TypeVar
 
 from dbdyno.errors import TrialError
-from dbdyno.model.printable import short
+from dbdyno.model.printable import joined_lines, short
 from dbdyno.servers.contract import Address, ServerError, TableFormats
 from dbdyno.stack.layer import Endpoint, StackContext
 from dbdyno.stack.layers.server import how_it_ended
@@ -136,7 +136,9 @@ class Generated(ABC, Generic[SectionT]):
         done = subprocess.run(
             argv, capture_output=True, encoding="utf-8", errors="replace", check=False, env=_environment()
         )
-        return _error_text(done.stderr).removeprefix("dbdyno-load: ") if done.returncode == USAGE else ""
+        return (
+            short(joined_lines(done.stderr), SAID_MAX).removeprefix("dbdyno-load: ") if done.returncode == USAGE else ""
+        )
 
     def prepare(self, context: StackContext) -> None:
         """Make schema, tables and first rows, and see that the engine is the one asked for. Raises ``TrialError``."""
@@ -242,10 +244,6 @@ def _environment() -> dict[str, str]:
     return {"PATH": os.environ.get("PATH", "/usr/bin:/bin"), "LC_ALL": "C"}
 
 
-def _error_text(stderr: str) -> str:
-    return short(" / ".join(line.strip() for line in stderr.splitlines() if line.strip()), SAID_MAX)
-
-
 def run_generator(
     argv: list[str],
     address: Address,
@@ -277,7 +275,7 @@ def run_generator(
         except subprocess.TimeoutExpired:
             raise TrialError(f"the load was not done after {timeout_seconds:g} s; it was ended") from None
     if load.returncode != 0 and not (stopped and load.returncode == INTERRUPTED):
-        raise TrialError(_error_text(decoded(err)) or f"dbdyno-load: exit {load.returncode}")
+        raise TrialError(short(joined_lines(decoded(err)), SAID_MAX) or f"dbdyno-load: exit {load.returncode}")
 
 
 def _release(load: "subprocess.Popen[bytes]", start: int, at_start: Callable[[int], None], deadline: float) -> None:

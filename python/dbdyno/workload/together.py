@@ -21,7 +21,7 @@ from dbdyno.errors import DbdynoError, HostError, TrialError
 from dbdyno.hosts.connect import Connected
 from dbdyno.hosts.contract import Hosts, LieError, Lines, quiet
 from dbdyno.hosts.host_side import OUTPUT_BYTES_MAX
-from dbdyno.model.printable import short
+from dbdyno.model.printable import joined_lines, short
 from dbdyno.servers.contract import Address
 from dbdyno.stack.layer import Endpoint, StackContext
 from dbdyno.stack.layers.server import how_it_ended
@@ -135,8 +135,9 @@ class ClientHostLoad:
         if result.code == 0:
             self.result = asdict(result)
             return
-        lines = " / ".join(line.strip() for line in result.said.splitlines() if line.strip())
-        why = lines.removeprefix("dbdyno-load: ") or f"dbdyno-load ended ({exit_words(result.code)})"
+        why = (
+            joined_lines(result.said).removeprefix("dbdyno-load: ") or f"dbdyno-load ended ({exit_words(result.code)})"
+        )
         self.trouble = f"{self.name}: {short(why, _SAID_MAX)}"
 
 

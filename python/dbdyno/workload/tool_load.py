@@ -16,7 +16,7 @@ from typing import Any, Generic, NoReturn, TypeVar, cast
 
 from dbdyno.errors import TrialError
 from dbdyno.model.metrics import METRICS
-from dbdyno.model.printable import one_line, printable
+from dbdyno.model.printable import joined_lines, one_line, printable
 from dbdyno.servers.user import answer, own_folder, unprivileged
 from dbdyno.stack.layer import StackContext
 from dbdyno.stack.layers.memory import killed_for_memory
@@ -281,7 +281,7 @@ def _keep(ended: ProgramRun, folder: Path) -> None:
 def last_words(ended: ProgramRun) -> str:
     """What a program said last, in one line: its complaints, else its output."""
     text = (ended.stderr.strip() or ended.stdout.strip())[-SAID_READ_MAX:]
-    line = one_line(" / ".join(part.strip() for part in text.splitlines() if part.strip()))
+    line = one_line(joined_lines(text))
     return line if len(line) <= SAID_MAX else f"... {line[-SAID_MAX:]}"
 
 

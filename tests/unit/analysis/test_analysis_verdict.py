@@ -8,11 +8,13 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from benches.honesty import exaggeration as bench
 from dbdyno.analysis.analyse import analyse
 from dbdyno.analysis.stopping import Allowance
-from dbdyno.analysis.verdict.evidence import AlwaysValid
+from dbdyno.analysis.verdict.evidence import AlwaysValid, of_signal
 from dbdyno.analysis.verdict.finding import Paired, judge
 from dbdyno.model.metrics import METRICS
+from dbdyno.report.contents import document
 from dbdyno.report.reasons import reason_text as why
 
 STEADY = [100.0, 101, 99, 100.5, 99.5, 100.2, 99.8, 100.1]
@@ -233,3 +235,44 @@ def test_a_spread_of_nothing_has_no_always_valid_interval(a_run):
     uneven = replace(pair, log_ratios={1: 0.1, 2: 0.2, 3: 0.1})
     few = judge([uneven], METRICS["queries_per_second"], 0.03, lambda _: AlwaysValid())
     assert why(few[0].reason) == "3 blocks are too few for an interval"
+
+
+# The winner's curse: what a study that found an effect with little power shows of it.
+
+
+RNG = np.random.default_rng(8)
+
+
+def test_the_factor_is_the_mean_of_what_is_called_different():
+    for signal, bound in [(0.5, 1.96), (2.0, 1.96), (2.8, 2.3), (5.0, 1.96)]:
+        seen = RNG.normal(signal, 1, 400_000)
+        called = np.abs(seen) > bound
+        found = of_signal(signal, bound)
+        assert found.power == pytest.approx(called.mean(), abs=0.005)
+        assert found.factor == pytest.approx(np.abs(seen[called]).mean() / signal, rel=0.01)
+
+
+def test_an_effect_just_found_is_told_to_be_too_large(a_run):
+    """The spread is such that one study in two finds what is there."""
+    d = RNG.normal(0, 1, 20)
+    d = 0.04 * (d - d.mean()) / d.std() + 0.024
+    (found,) = analyse(a_run({"t1": [1000.0 + 0.1234] * 20, "t2": (1000.1234 * np.exp(d)).tolist()})).verdicts
+    assert found.verdict == "faster"
+    assert found.exaggeration.factor > 1.1
+    assert why(found.reason).endswith(" times")
+    assert "; so few blocks detect such an effect in " in why(found.reason)
+
+
+def test_a_clear_effect_is_not_told_to_be(a_run):
+    rates = (1000 * np.exp(RNG.normal(0, 0.01, (2, 12)))).tolist()
+    run = a_run({"t1": rates[0], "t2": [1.2 * rate for rate in rates[1]]})
+    analysis = analyse(run)
+    (found,) = analysis.verdicts
+    assert found.verdict == "faster"
+    assert found.exaggeration.factor == pytest.approx(1, abs=0.01)
+    assert "overstate" not in why(found.reason)
+    assert document(run, analysis).values()["verdicts"][0]["exaggeration"] == pytest.approx(1, abs=0.01)
+
+
+def test_every_row_of_the_bench_is_met():
+    assert [row for row in bench.rows(1500, 7) if row.met is False] == []

@@ -7,14 +7,18 @@ import struct
 import subprocess
 import sys
 import xml.etree.ElementTree as ET
+from dataclasses import replace
+from pathlib import Path
 
 import duckdb
 import pytest
 
+from dbdyno.analysis.analyse import analyse
 from dbdyno.store.run_folder import read_run
 from tests.browser import CHROMIUM
 from tests.run_folders import written
 from tests.unit.report.conftest import build, series_of
+from tests.unit.report.fleet_runs import on_hosts
 
 LINES_MAX = 25
 
@@ -187,3 +191,78 @@ def test_a_summary_card_as_png_takes_a_browser_and_says_so_where_there_is_none(d
     width, height = struct.unpack(">II", file.read_bytes()[16:24])
     assert (width, height) == (1200, 630)
     assert [path.name for path in tmp_path.iterdir()] == ["card.png"], "nothing is left beside it"
+
+
+# ``dbdyno report`` of a study on several hosts, from its run folder alone.
+
+
+LEVELS = {"drive": {"db1": "hdd", "db2": "ssd", "db3": "ssd"}}
+
+
+@pytest.fixture(scope="module")
+def run():
+    facts = {name: {"cores": cores} for name, cores in (("db1", 2), ("db2", 4), ("db3", 4))}
+    return replace(on_hosts([0.1, 0.11, 0.12], levels=LEVELS, speeds=[0.0, 0.3, 0.31]), hosts=facts)
+
+
+@pytest.fixture(scope="module")
+def folder(run, tmp_path_factory):
+    return written(tmp_path_factory.mktemp("fleet") / "run", run)
+
+
+def test_the_folder_holds_all_that_is_said_of_hosts(folder, run):
+    found = read_run(folder)
+    assert (found.design, found.trials, found.hosts) == (run.design, run.trials, run.hosts)
+    assert analyse(found).fleet == analyse(run).fleet
+
+
+def test_both_claims_are_printed_apart(dbdyno, folder):
+    code, out, _ = dbdyno("report", folder)
+    text = " ".join(out.split())
+    assert code == 0
+    assert "On these 3 hosts: scheduler none is 1" in text
+    assert "On hosts like these the same is shown, by 3 hosts." in text
+    whole = " ".join(dbdyno("report", folder, "--details")[1].split())
+    assert "On hosts like these it is faster, too (3 hosts, +1" in whole
+    assert "at least 4 hosts of each level are needed (db2 and db3 against db1: +3" in whole
+    assert "fact db1 db2 db3 cores 2 4 4" in whole
+
+
+def test_json_has_the_hosts(dbdyno, folder):
+    found = json.loads(dbdyno("report", folder, "--format", "json")[1])["hosts"]
+    assert found["like_these"][0]["word"] == "faster"
+    assert found["levels"][0]["reason_code"] == "TOO_FEW_HOSTS"
+
+
+def test_the_table_of_trials_has_hosts_and_what_is_fixed_to_them(dbdyno, folder, run):
+    rows = list(csv.DictReader(dbdyno("report", folder, "--format", "csv")[1].splitlines()))
+    assert [one["host"] for one in rows] == [trial.host for trial in run.trials]
+    assert [one["drive"] for one in rows] == [LEVELS["drive"][trial.host] for trial in run.trials]
+
+
+# Run folders that were kept: what their reports say in numbers and in words of a fixed list does not change.
+# ``clients`` was measured; the trials of the others were played. ``every-event`` holds every kind of event,
+# ``without-checksums`` is from before there were any. To each belongs the JSON report that was printed at the time.
+# Each released version adds a run of its own.
+
+
+KEPT = Path(__file__).parents[2] / "kept"
+
+
+def values(document, path=()):
+    """Yield each value with its path; sentences, which may be put otherwise, are left out."""
+    if isinstance(document, dict | list):
+        for name, one in document.items() if isinstance(document, dict) else enumerate(document):
+            yield from values(one, (*path, name))
+    elif not (isinstance(document, str) and " " in document):
+        yield path, document
+
+
+@pytest.mark.parametrize("name", sorted(path.stem for path in KEPT.glob("*.json")))
+def test_a_kept_run_is_read_as_it_was_then(dbdyno, name):
+    code, out, err = dbdyno("report", KEPT / name, "--format", "json")
+    assert (code, err) == (0, "")
+    found = dict(values(json.loads(out)))
+    for path, value in values(json.loads((KEPT / f"{name}.json").read_text())):
+        assert path in found
+        assert found[path] == (pytest.approx(value, rel=1e-9) if isinstance(value, float) else value), path

@@ -1,5 +1,7 @@
 """What runs of played trials are asked."""
 
+import os
+
 import pytest
 
 from dbdyno.errors import TrialError
@@ -43,3 +45,9 @@ def four(plan):
 @pytest.fixture
 def into(tmp_path):
     return tmp_path / "run"
+
+
+@pytest.fixture
+def states(state, tmp_path):
+    assert os.environ["DBDYNO_STATE_DIR"] == str(state)  # what runs in this process is not to be this host's
+    return tmp_path / "states"

@@ -15,14 +15,13 @@ import psutil
 import pytest
 
 from dbdyno.compute.spread import Spread
-from dbdyno.errors import HostError, TrialError
+from dbdyno.errors import HostError, TrialError, UserError
 from dbdyno.hosts.host_side import HostSide
 from dbdyno.model.cut import Cut
 from dbdyno.run import kept_states as states_module
-from dbdyno.run import reexamine, reexamine_hosts
-from dbdyno.run.kept_states import kept_states
-from dbdyno.run.reexamine import workers_for
-from dbdyno.run.reexamine_hosts import ExaminerAccess, on_hosts
+from dbdyno.run import reexamine
+from dbdyno.run.kept_states import examine_again, kept_states, plan_of, spec_of
+from dbdyno.run.reexamine import ExaminerAccess, on_hosts, workers_for
 from dbdyno.store.run_folder import read_run
 from dbdyno.system.interrupt import Interrupted
 from dbdyno.workload.ledger import LEDGER
@@ -245,9 +244,9 @@ def test_another_outcome_is_no_failure(run, there):
     ],
 )
 def test_a_host_that_can_not_take_part_is_left_out(run, there, monkeypatch, more, why):
-    versions = reexamine_hosts.read_header
+    versions = reexamine.read_header
     monkeypatch.setattr(
-        reexamine_hosts, "read_header", lambda path: replace(versions(path), versions={"server mariadb": "10.11"})
+        reexamine, "read_header", lambda path: replace(versions(path), versions={"server mariadb": "10.11"})
     )
     states, there.more = run(), {"b": more}
     found = there.examined(states)
@@ -338,7 +337,7 @@ def test_workers_keep_what_their_contract_says_of_a_host_that_is_left_out(run, t
     access = ExaminerAccess(there.hosts, dict, there.said.append, PLAYED, there.environment)
     packed = tmp_path / "packed"
     packed.mkdir()
-    workers = reexamine_hosts.ProgramWorkers(access, lambda host: request(host, header, study, 1), {}, packed)
+    workers = reexamine.ProgramWorkers(access, lambda host: request(host, header, study, 1), {}, packed)
     with Spread(workers) as spread:
         assert workers.cores().keys() == set(HOSTS)
         workers.leave_out("b", "it is gone")
@@ -346,3 +345,39 @@ def test_workers_keep_what_their_contract_says_of_a_host_that_is_left_out(run, t
         assert workers.cores().keys() == {"a"}
         assert spread.submit(str(states[0].folder)).result(60).host == "a"
         assert not list(packed.iterdir())
+
+
+# Kept states: what their treatment stands on is read from the run folder alone.
+
+
+def test_what_a_treatment_stands_on_is_that_of_its_run(script, plan, into):
+    made = plan(TIMED, CUTS, seed=5)
+    perform(script, made, into)
+    made.study.path.unlink()
+    assert {id_: spec_of(into, id_) for id_ in made.specs} == made.specs
+    assert set(made.specs) == {"t1", "t2", "control"}
+
+
+def test_a_study_that_is_planned_otherwise_is_refused(script, plan, into, monkeypatch):
+    perform(script, plan(TIMED, CUTS), into)
+    monkeypatch.setattr("dbdyno.plan.plan.ID", "other")
+    with pytest.raises(UserError, match=r"this dbdyno plans other treatments for study\.toml than those that were run"):
+        spec_of(into, "t1")
+
+
+def test_a_treatment_that_the_run_does_not_have_is_said(script, plan, into):
+    perform(script, plan(TIMED, CUTS), into)
+    with pytest.raises(UserError, match=r"the run has no treatment '\.\./x' whose power was cut"):
+        spec_of(into, "../x")
+
+
+@pytest.mark.skipif(os.geteuid() != 0, reason="only root can give files away")
+@pytest.mark.parametrize("name", [".", "study.toml", "trials", "run.toml"])
+def test_nothing_of_another_user_s_run_folder_is_raised(script, plan, into, name):
+    perform(script, plan(TIMED, CUTS), into)
+    os.chown(into / name, 12345, 12345)
+    for ask in (plan_of, lambda folder: spec_of(folder, "t1"), lambda folder: examine_again(folder, folder / "c1")):
+        with pytest.raises(UserError, match="belongs to another user"):
+            ask(into)
+    with pytest.raises(UserError, match="belongs to another user"), on_hosts(into, [], None):
+        pass

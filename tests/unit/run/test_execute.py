@@ -3,6 +3,7 @@
 The host is scripted (see ``tests/scripted.py``); trials, undo log, run folder, plan and signals are the real ones.
 """
 
+import json
 import os
 import signal
 from dataclasses import replace
@@ -12,14 +13,19 @@ from pathlib import Path
 
 import pytest
 
+from dbdyno.analysis.analyse import analyse
 from dbdyno.analysis.blocks import usable_blocks
-from dbdyno.errors import HostError
+from dbdyno.errors import HostError, UserError
+from dbdyno.host.processor import Means
 from dbdyno.run.execute import ATTEMPTS
+from dbdyno.run.preflight import with_host_decided
 from dbdyno.run.stop import Outlook
 from dbdyno.stack.undo_log import Journal
 from dbdyno.store.run_folder import read_run
+from dbdyno.study.schema import HostSection
 from tests.scripted import BEGAN, Script, perform
-from tests.unit.run.conftest import died, finished, kinds, planned
+from tests.unit.report.rendered import as_json, as_page, as_text
+from tests.unit.run.conftest import died, disturbed_first, finished, kinds, planned
 
 
 def test_every_block_in_the_order_of_the_plan(script, four, into):
@@ -195,3 +201,176 @@ def test_a_signal_while_the_run_is_being_closed_finds_it_ended(script, two, into
     assert perform(script, two, into).how == "done"
     assert read_run(into).ended == "done"
     assert not any(Path(os.environ["DBDYNO_STATE_DIR"]).rglob("*.jsonl"))
+
+
+# A trial that others disturbed: its block is repeated, or it is kept.
+
+
+def attempts_used(into):
+    return {block: {one.attempt for one in row.values()} for block, row in usable_blocks(read_run(into)).trials.items()}
+
+
+def test_a_disturbed_trial_has_its_block_repeated_whole(script, four, into):
+    script.disturbed = disturbed_first(four, (2, 1))
+    outcome = perform(script, four, into)
+    assert (outcome.how, outcome.failures) == ("done", 0)
+    assert script.ran == [*planned(four, (1, 1)), four.slots(2, 1)[0], *planned(four, (2, 2), (3, 1))]
+    assert attempts_used(into) == {1: {1}, 2: {2}, 3: {1}}
+    assert [trial.disturbed for trial in read_run(into).trials].count(True) == 1
+    told = [said for said in script.said if "met interference" in said]
+    assert told == [
+        f"{four.slots(2, 1)[0].id} met interference: other processes took 50 % of the CPU (limit 6.0 %; cc 1.000 cores)"
+    ]
+    assert "block 2 is repeated whole" in script.said
+
+
+def test_at_the_last_attempt_a_disturbed_block_is_kept(script, four, into):
+    script.disturbed = {(1, attempt, treatment) for attempt in (1, 2, 3) for treatment in four.specs}
+    assert perform(script, four, into).how == "done"
+    expected = [four.slots(1, 1)[0], four.slots(1, 2)[0], *planned(four, (1, 3), (2, 1), (3, 1))]
+    assert script.ran == expected
+    assert attempts_used(into) == {1: {3}, 2: {1}, 3: {1}}
+    assert read_run(into).notes == []
+    assert "block 1 is kept despite the interference" in script.said
+
+
+def test_where_repeating_is_no_remedy_it_ends(script, four, into):
+    script.disturbed = {(block, attempt, t) for block in (1, 2, 3) for attempt in (1, 2, 3) for t in four.specs}
+    assert perform(script, four, into).how == "done"
+    assert attempts_used(into) == {1: {3}, 2: {3}, 3: {1}}
+    assert [said.split(",")[0] for said in script.said if "met interference at every" in said] == [
+        "2 blocks met interference at every attempt"
+    ]
+
+
+def test_a_whole_disturbed_attempt_is_kept_where_the_later_ones_fail(script, two, into):
+    last = two.slots(1, 1)[-1].treatment
+    script.disturbed = {(1, 1, last)}
+    script.fails = {(1, 2, "t1"): died(), (1, 3, "t2"): died()}
+    assert perform(script, two, into).how == "done"
+    assert attempts_used(into) == {1: {1}, 2: {1}, 3: {1}}
+    assert not [note for note in read_run(into).notes if "given up" in note]
+
+
+def test_a_study_may_only_note_them(script, plan, into):
+    noting = plan(("blocks = 6", 'interference = "note"'), blocks=3)
+    script.disturbed = {(block, 1, treatment) for block in (1, 2, 3) for treatment in noting.specs}
+    assert perform(script, noting, into).how == "done"
+    assert script.ran == planned(noting, (1, 1), (2, 1), (3, 1))
+    assert [trial.disturbed for trial in read_run(into).trials] == [True] * 6
+    assert not any("despite the interference" in line for line in script.said)
+
+
+def test_the_results_of_a_trial_have_no_say_in_its_repetition(script, four, into, tmp_path):
+    script.disturbed = disturbed_first(four, (1, 1), (3, 1), (3, 2))
+    perform(script, four, into)
+    ran, script.ran = script.ran, []
+    script.rate = lambda block, treatment: 1.0 / block if treatment == "t1" else 1e6 * block
+    perform(script, four, tmp_path / "other")
+    assert script.ran == ran
+
+
+# What may not be gone on with.
+
+
+def test_a_plan_of_when_to_stop_is_not_changed_under_way(script, plan, into):
+    perform(script, plan(blocks=2), into)
+    script.ran = []
+    with pytest.raises(UserError, match=r"was begun with another stopping rule; a run keeps its own$"):
+        perform(script, plan(blocks=4), into, resume=True)
+    assert script.ran == []
+
+
+def test_another_study_or_seed_is_not_gone_on_with(script, plan, into):
+    perform(script, plan(blocks=1), into)
+    with pytest.raises(UserError) as refused:
+        perform(script, plan(("clients = 10", "clients = 11")), into, resume=True)
+    assert str(refused.value) == (
+        f"{into} holds a run of another study (or this one has been changed since); use a new folder, "
+        "or delete that one if it is not needed"
+    )
+    with pytest.raises(UserError) as refused:
+        perform(script, plan(seed=2), into, resume=True)
+    assert str(refused.value) == f"{into} was begun with seed 1; go on without --seed, or use a new folder"
+    plots = ('"mq-deadline"', '["mq-deadline", "none"]'), ("blocks = 6", 'hard_to_change = ["device"]')
+    perform(script, plan(plots[0], blocks=1), into.with_name("other"))
+    with pytest.raises(UserError, match="holds a run of another study"):
+        perform(script, plan(*plots, blocks=1), into.with_name("other"), resume=True)
+    with pytest.raises(UserError, match="is not empty; name a new folder, or go on with this run by --resume"):
+        perform(script, plan(), into)
+
+
+def test_the_answer_to_disturbed_trials_is_not_changed_under_way(script, plan, into):
+    perform(script, plan(blocks=2), into)
+    with pytest.raises(UserError, match="was begun with interference = 'repeat'"):
+        perform(script, plan(("blocks = 6", 'interference = "note"'), blocks=2), into, resume=True)
+
+
+def decided(plan, *, awake):
+    specs = {id_: spec.model_copy(update={"host": HostSection(awake=awake)}) for id_, spec in plan.specs.items()}
+    return replace(plan, specs=specs)
+
+
+def test_processors_are_not_kept_awake_for_some_trials_of_a_run_only(script, plan, into):
+    auto = plan(("[design]", '[host]\nawake = "auto"\n[design]'), blocks=1)
+    perform(script, decided(auto, awake=False), into)
+    with pytest.raises(UserError) as refused:
+        perform(script, decided(auto, awake=True), into, resume=True)
+    assert str(refused.value) == (
+        f"{into} was begun with processors not kept awake for all treatments, and "
+        'host.awake = "auto" decides otherwise now; use a new folder'
+    )
+    assert perform(script, decided(auto, awake=False), into, resume=True).how == "done"
+    with pytest.raises(UserError, match="holds a run of another study"):
+        perform(script, plan(("[design]", "[host]\nawake = true\n[design]"), blocks=1), into, resume=True)
+
+
+def test_auto_is_decided_by_the_host_and_a_decision_stays(plan, monkeypatch):
+    auto = plan(("[design]", '[host]\nawake = ["auto", false]\n[design]'), blocks=1)
+    for guest, by, expected in ((True, "pollers", True), (True, "", False), (False, "kernel", False)):
+        monkeypatch.setattr("dbdyno.run.preflight.is_guest", lambda guest=guest: guest)
+        monkeypatch.setattr("dbdyno.run.preflight.means_here", lambda _, by=by: Means(by))
+        found = [spec.host.awake for spec in with_host_decided(auto).specs.values()]
+        assert found == [expected, False] * (len(found) // 2)
+    assert with_host_decided(plan(blocks=1)).awake() == []
+
+
+# A whole run of a study with named levels, on a scripted host: its verdict, and what its report says of the levels.
+
+
+LEVELS = """\
+[levels]
+factor = "advice"
+[levels.ours]
+innodb_io_capacity = 200
+[levels."the vendor's"]
+innodb_io_capacity = 2000
+scheduler = "none"
+"""
+
+
+def test_named_levels_are_one_factor_with_one_verdict(script, plan, into):
+    made = plan(
+        ('["hdd-7200", "ssd-sata"]', '"ideal"'),
+        ('baseline = { device = "hdd-7200" }\n', 'baseline = { advice = "ours" }\n'),
+        ("blocks = 6\n", f"blocks = 6\n{LEVELS}"),
+    )
+    script.rate = lambda block, treatment: (200.0 if treatment == "t2" else 100.0) + 0.1 * block
+    assert perform(script, made, into).how == "done"
+    run = read_run(into)
+    assert run.design == made.design, "what the levels give is kept in the run folder"
+    (verdict,) = analyse(run).verdicts
+    assert (verdict.baseline_id, verdict.level_id, verdict.verdict) == ("t1", "t2", "faster")
+
+    text = as_text(run, analyse(run))
+    assert "the vendor's" in text
+    assert "the vendor's: innodb_io_capacity 2000, scheduler none" in text
+    assert "ours: innodb_io_capacity 200" in text
+    told = json.loads(as_json(run, analyse(run)))
+    assert told["levels"]["advice"]["the vendor's"] == {
+        "server.settings.innodb_io_capacity": "2000",
+        "stack.scheduler": "none",
+    }
+    assert [row["label"] for row in told["treatments"]] == ["ours", "the vendor's"]
+    assert "innodb_io_capacity 2000, scheduler none" in as_page(run, analyse(run))
+    assert "scheduler mq-deadline" not in run.setup, "not all treatments have what a level gives"

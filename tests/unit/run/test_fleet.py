@@ -4,12 +4,14 @@ import json
 import os
 import signal
 from dataclasses import replace
+from types import SimpleNamespace
 
 import pytest
 
 from dbdyno.analysis.analyse import planned_verdicts
 from dbdyno.analysis.blocks import usable_blocks
 from dbdyno.errors import HostError
+from dbdyno.run import host_program, over_hosts
 from dbdyno.run.fleet.coordinate import stagger_seconds
 from dbdyno.run.fleet.fold import ARRIVED
 from dbdyno.store.events import Joined, Note, read_events
@@ -21,12 +23,6 @@ from tests.unit.run.conftest import died
 
 ON_THREE = ("[stack]", '[hosts]\nunder_test = ["db1", "db2", "db3"]\n[stack]')
 ON_ONE = ("[stack]", '[hosts]\nunder_test = ["db1"]\n[stack]')
-
-
-@pytest.fixture
-def states(state, tmp_path):
-    assert os.environ["DBDYNO_STATE_DIR"] == str(state)  # what runs in this process is not to be this host's
-    return tmp_path / "states"
 
 
 def orders(plan, host, blocks):
@@ -294,3 +290,33 @@ def test_who_has_joined_is_noted_once(plan, into, states):
     joined = [event for event in read_events(into) if isinstance(event, Joined)]
     assert sorted((one.host, one.versions["kernel"]) for one in joined) == [(host, host) for host in HOSTS]
     assert not [event for event in read_events(into) if isinstance(event, Note)]
+
+
+# What hosts say of this machine's address is weighed before a server listens there.
+
+
+def placed(*origins, address=None):
+    inventory = SimpleNamespace(cluster=SimpleNamespace(address=address))
+    by_host = {f"h{place}": origin for place, origin in enumerate(origins)}
+    return over_hosts._address(SimpleNamespace(inventory=inventory, origins=lambda: by_host))
+
+
+@pytest.mark.parametrize("lie", ["10.255.255.1", "localhost", "evil.lab", "", "127.1", "8.8.8.8", "-x"])
+def test_an_address_that_this_machine_does_not_have_is_not_its_own(lie):
+    assert placed(lie, "127.0.0.1") == "127.0.0.1"
+    assert placed(lie, address="10.0.0.1") == "10.0.0.1"
+    with pytest.raises(HostError, match="set address in \\[cluster\\]") as error:
+        placed(lie)
+    assert f"h0 reports {lie or 'none'}" in str(error.value)
+
+
+# What programs of ours on hosts do beside their work.
+
+
+def test_a_program_reports_that_it_is_alive_until_it_ends(monkeypatch):
+    monkeypatch.setattr(host_program, "BEAT_SECONDS", 0.001)
+    sent = []
+    with host_program.heartbeat(sent.append):
+        wait_for(lambda: len(sent) >= 3)
+    count = len(sent)
+    assert sent == [{"beats": number} for number in range(1, count + 1)]

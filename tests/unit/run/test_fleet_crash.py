@@ -32,12 +32,6 @@ CONTENT = b"what a cut has left" * 1000
 
 
 @pytest.fixture
-def states(state, tmp_path):
-    assert os.environ["DBDYNO_STATE_DIR"] == str(state)  # what runs in this process is not to be this host's
-    return tmp_path / "states"
-
-
-@pytest.fixture
 def crash(plan):
     """Plan a study of ten cuts in each block, on three hosts."""
 

@@ -24,12 +24,6 @@ from tests.unit.run.test_fleet import ON_THREE
 from tests.unit.run.test_fleet_killed import of_session
 
 
-@pytest.fixture
-def states(state, tmp_path):
-    assert os.environ["DBDYNO_STATE_DIR"] == str(state)  # what runs in this process is not to be this host's
-    return tmp_path / "states"
-
-
 class Keeping:
     """A maker of scripts whose data are kept; of what is prepared there is a line each in a file."""
 

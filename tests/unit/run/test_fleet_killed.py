@@ -19,12 +19,6 @@ from tests.unit.run.test_fleet import ON_THREE
 BLOCKS = 12
 
 
-@pytest.fixture
-def states(state, tmp_path):
-    assert os.environ["DBDYNO_STATE_DIR"] == str(state)  # what runs in this process is not to be this host's
-    return tmp_path / "states"
-
-
 def forked(fleet, plan, into, *, resume):
     """A process that runs the study; its process number."""
     pid = os.fork()

@@ -3,19 +3,21 @@
 import hashlib
 import io
 import json
-import os
 import shutil
 import tarfile
 import time
 from dataclasses import replace
 from itertools import repeat
+from threading import Event
 
 import pytest
 
 from dbdyno.errors import HostError
 from dbdyno.hosts.contract import LieError
 from dbdyno.plan.plan import make_plan
-from dbdyno.run.fleet import message
+from dbdyno.run import host_program
+from dbdyno.run.fleet import coordinate, message
+from dbdyno.run.fleet.coordinate import block_bytes_max, idle_seconds_max, states_bytes_max
 from dbdyno.run.fleet.fold import ARRIVED, fold, fold_leftovers
 from dbdyno.run.fleet.message import parse
 from dbdyno.servers.contract import Address, Tls
@@ -47,12 +49,6 @@ ESCAPES = "\x1b[2J\x1b]0;own\x07\u202e"
 SHA256 = "0" * 64
 PACKED = {"path": "/p", "sha256": SHA256, "states_bytes": 0, "states": None}
 CLIENT = {"argv": ["dbdyno-load", "oltp", "--rate=5.0", "--share=1/2"], "environment": {"MYSQL_PWD": "p"}, "files": {}}
-
-
-@pytest.fixture
-def states(state, tmp_path):
-    assert os.environ["DBDYNO_STATE_DIR"] == str(state)  # what runs in this process is not to be this host's
-    return tmp_path / "states"
 
 
 def json_line(**more):
@@ -538,3 +534,45 @@ def test_what_a_block_says_is_fit_to_print_in_the_log(arrived):
     assert fold_leftovers(folder) == []
     folder.close()
     assert all(one.isprintable() for one in read_run(arrived).notes)
+
+
+# How much and how long a host is listened to: by what the plan has it do.
+
+
+HOUR_SECONDS = 3600.0
+
+
+def test_a_short_study_waits_hours_at_most_and_takes_gigabytes_at_most(plan):
+    made = plan(ON_THREE, blocks=6)
+    assert 24 * HOUR_SECONDS < idle_seconds_max(made, {}) < 26 * HOUR_SECONDS  # its load may take a day
+    assert idle_seconds_max(made, {"t1": 9.0}) == idle_seconds_max(made, {})
+    assert idle_seconds_max(made, {"t1": 9.0, "t2": 5.0}) < 2 * HOUR_SECONDS
+    assert idle_seconds_max(made, {"t1": 1e300, "t2": 5.0}) == idle_seconds_max(made, {})  # as a host may say
+    assert 256 * 1024**2 < block_bytes_max(made) < 16 * 1024**3
+    assert states_bytes_max(made) == 0
+
+
+def test_a_host_that_says_nothing_is_left_out(plan, into, states, monkeypatch):
+    monkeypatch.setattr(coordinate, "SILENT_MAX_SECONDS", 2.0)
+    monkeypatch.setattr(host_program, "BEAT_SECONDS", 0.1)
+    fleet = Fleet(states, script_of=slowly)
+    silent = fleet.hosts._sides["db2"]
+    over = Event()
+    silent.read = lambda _, seconds: ([], -9 if over.wait(min(seconds, 0.1)) else None)
+    try:
+        assert fleet.run(plan(ON_THREE, blocks=6), into).how == "done"
+    finally:
+        over.set()
+    assert whole(into)["db2"] == 0
+    assert any("db2 no longer takes part: it has sent nothing for" in one for one in read_run(into).notes)
+
+
+def test_a_host_that_only_says_that_it_goes_on_is_left_out_in_the_end(plan, into, states, monkeypatch):
+    monkeypatch.setattr(coordinate, "idle_seconds_max", lambda *_: 2.0)
+    monkeypatch.setattr(host_program, "BEAT_SECONDS", 0.1)
+    fleet = Fleet(states, script_of=slowly)
+    lines_of = fleet.hosts._sides["db2"].lines_of
+    fleet.hosts._sides["db2"].lines_of = lambda message: lines_of(message) if {"beats", "facts"} & {*message} else []
+    assert fleet.run(plan(ON_THREE, blocks=6), into).how == "done"
+    assert whole(into)["db2"] == 0
+    assert any("db2 no longer takes part: it has made no progress for" in one for one in read_run(into).notes)

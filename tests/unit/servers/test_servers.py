@@ -1,6 +1,7 @@
 """A server's command line, the causes found in its log, and what counts as an installation."""
 
 import gc
+import json
 import os
 import pwd
 import signal
@@ -14,8 +15,10 @@ from dbdyno.errors import TrialError, UserError
 from dbdyno.servers import user
 from dbdyno.servers.contract import NotStartedError
 from dbdyno.servers.mysql import server as process
-from dbdyno.servers.mysql.own import server_command, setting_options
+from dbdyno.servers.mysql.encryption import COMPONENT, KEY_FILE, KEYRING, Key, encryption_mistakes, give_key
+from dbdyno.servers.mysql.own import PLACES, place_mistakes, server_command, setting_options
 from dbdyno.servers.sources.installation import Installation, find_server
+from dbdyno.study.schema import PlaceSection
 
 INSTALLATION = Installation("mariadb", Path("/usr"), Path("/usr/sbin/mariadbd"), "11.4.2-MariaDB", "mariadb")
 MYSQL = Installation("mysql-9", Path("/t/usr"), Path("/t/usr/sbin/mysqld"), "9.7.4", "mysql", ("/t/ld.so", "--x"))
@@ -336,3 +339,110 @@ def test_an_engine_that_is_a_module_is_loaded_before_its_settings_are_read(tree,
 def test_mysql_has_no_aria(tree):
     says = 'echo "mysqld  Ver 5.5.9 for Linux on x86_64"'
     assert find_server(tree(says)).lacks("aria").startswith("MySQL 5.5.9 (")
+
+
+# A server that encrypts gets a key of its own; one that can't is refused with the reason.
+
+
+ON = {"innodb_encrypt_tables": True, "innodb_encrypt_log": False, "innodb_buffer_pool_size": "64M"}
+MYSQL_ON = {"default_table_encryption": True, "binlog_encryption": "OFF"}
+
+
+def test_a_key_file_is_made_where_a_setting_encrypts(tmp_path):
+    server = Installation("a", tmp_path, tmp_path / "bin/mariadbd", "10.6.21-MariaDB", "mariadb")
+    assert "needs the module file_key_management" in encryption_mistakes(server, ON)["innodb_encrypt_tables"]
+    assert list(encryption_mistakes(server, ON)) == ["innodb_encrypt_tables"]
+    (tmp_path / "lib/plugin").mkdir(parents=True)
+    (tmp_path / "lib/plugin/file_key_management.so").touch()
+    server = Installation("b", tmp_path, tmp_path / "bin/mariadbd", "10.6.21-MariaDB", "mariadb")
+    assert encryption_mistakes(server, ON) == {}
+    assert give_key(server, {**ON, "innodb_encrypt_tables": "OFF"}, tmp_path, tmp_path / "data") == Key()
+    assert not (tmp_path / KEY_FILE).exists()
+    key = give_key(server, ON, tmp_path, tmp_path / "data")
+    options = ("--plugin-load-add=file_key_management", f"--file-key-management-filename={tmp_path / KEY_FILE}")
+    assert key == Key(options)
+    assert (tmp_path / KEY_FILE).stat().st_mode & 0o777 == 0o600
+
+
+def test_mysql_without_the_component_is_refused(tmp_path):
+    server = Installation("c", tmp_path, tmp_path / "bin/mysqld", "8.4.5", "mysql")
+    why = encryption_mistakes(server, MYSQL_ON)
+    assert list(why) == ["default_table_encryption"]
+    assert (
+        "needs the component component_keyring_file, which MySQL 8.4.5 (c) has not" in why["default_table_encryption"]
+    )
+    assert give_key(server, MYSQL_ON, tmp_path, tmp_path / "data") == Key()
+
+
+def test_mysql_gets_a_keyring_by_links_and_what_is_shared_stays_as_it_is(tmp_path):
+    tree, scratch = tmp_path / "tree", tmp_path / "scratch"
+    for folder in (tree / "bin", tree / "lib/plugin", scratch):
+        folder.mkdir(parents=True)
+    for name in (COMPONENT, "component_query_attributes"):
+        (tree / f"lib/plugin/{name}.so").touch()
+    (tree / "bin/mysqld").touch()
+    server = Installation("d", tree, tree / "bin/mysqld", "9.7.4", "mysql")
+    before = sorted(tree.rglob("*"))
+    assert encryption_mistakes(server, MYSQL_ON) == {}
+    key = give_key(server, MYSQL_ON, scratch, scratch / "data")
+    assert give_key(server, MYSQL_ON, scratch, scratch / "data") == key, "a server is started more than once"
+    assert give_key(server, MYSQL_ON, scratch, scratch / "replica") != key
+    assert (key.daemon.resolve(), key.options) == (tree / "bin/mysqld", ())
+    assert json.loads((key.daemon.parent / "mysqld.my").read_text()) == {"components": f"file://{COMPONENT}"}
+    assert (
+        key.plugins / "component_query_attributes.so"
+    ).resolve() == tree / "lib/plugin/component_query_attributes.so"
+    cnf = json.loads((key.plugins / f"{COMPONENT}.cnf").read_text())
+    assert cnf == {"path": str(scratch / "data" / KEYRING), "read_only": False}
+    command = server.command("--x", daemon=key.daemon, plugins=key.plugins)
+    assert command[0] == str(key.daemon)
+    assert [word for word in command if word.startswith("--plugin-dir")] == [f"--plugin-dir={key.plugins}"]
+    assert sorted(tree.rglob("*")) == before
+
+
+# What of a server may lie on a disk of its own: the variables, and what each product and version lacks.
+
+
+OLD_MARIADB = replace(INSTALLATION, version="10.11.6-MariaDB")
+
+
+def mysql(version: str) -> Installation:
+    return replace(MYSQL, version=version)
+
+
+def test_every_place_of_a_study_has_a_variable():
+    assert set(PlaceSection.model_fields) == set(PLACES)
+
+
+def test_folders_are_named_as_they_lie_to_the_data_since_servers_keep_them():
+    data, disk = Path("/scratch/a/mnt/server"), Path("/scratch/a/disk-log/mnt/server")
+    places = {purpose: disk / purpose for purpose in PLACES}
+    argv = server_command(MYSQL, data, Path("/s"), Path("/l"), {"log_bin": True}, "innodb", None, places)
+    beside = "../../disk-log/mnt/server"
+    assert [argument for argument in argv if "disk-log" in argument] == [
+        f"--tmpdir={disk}/tmpdir",
+        f"--innodb-log-group-home-dir={beside}/innodb_log",
+        f"--log-bin={beside}/binlog/binlog",
+        f"--innodb-undo-directory={beside}/undo",
+        f"--innodb-doublewrite-dir={beside}/doublewrite",
+    ]
+    assert argv.index("--log-bin=binlog") < argv.index(f"--log-bin={beside}/binlog/binlog"), "the last one counts"
+
+
+@pytest.mark.parametrize(
+    ("installation", "settings", "lacking"),
+    [
+        (OLD_MARIADB, {}, {"binlog", "undo", "doublewrite"}),
+        (OLD_MARIADB, {"log_bin": True, "innodb_undo_tablespaces": 3}, {"doublewrite"}),
+        (INSTALLATION, {"log_bin": True}, {"doublewrite"}),
+        (mysql("5.5.62"), {"innodb_undo_tablespaces": 2}, {"binlog", "undo", "doublewrite"}),
+        (mysql("5.7.44"), {"log_bin": True}, {"undo", "doublewrite"}),
+        (mysql("8.0.19"), {}, {"doublewrite"}),
+        (mysql("8.0.36"), {}, set()),
+        (mysql("9.7.4"), {"log_bin": False, "innodb_doublewrite": "OFF"}, {"binlog", "doublewrite"}),
+    ],
+)
+def test_what_a_server_lacks_is_said_with_its_remedy(installation, settings, lacking):
+    mistakes = place_mistakes(installation, settings, PLACES)
+    assert mistakes.keys() == lacking
+    assert all(text.endswith("leave it out") for text in mistakes.values())

@@ -1,9 +1,13 @@
 """Attaching a loop device where others attach theirs: a number that was taken meanwhile is no failure."""
 
+import os
+
 import pytest
 
-from dbdyno.errors import HostError, TrialError
+from dbdyno.errors import HostError, TrialError, UserError
 from dbdyno.stack import loop
+from dbdyno.stack.attached import attach_disk
+from dbdyno.stack.layers.emulated_disk import DiskSpec
 
 
 @pytest.fixture
@@ -44,3 +48,13 @@ def test_one_that_stays_taken_is_a_host_error(numbers, tmp_path):
     numbers(*[TrialError("/dev/loop-control: Device or resource busy")] * loop.ATTEMPTS)
     with pytest.raises(HostError, match="no loop device could be attached: /dev/loop-control: Device or resource busy"):
         loop.attach_loop(tmp_path / "file")
+
+
+# What stands in the way of attaching a disk by hand, in words for one who has no study.
+
+
+def test_who_is_not_root_is_told_to_use_sudo_and_not_to_change_a_study(monkeypatch):
+    monkeypatch.setattr(os, "geteuid", lambda: 1000)
+    with pytest.raises(UserError) as refused:
+        attach_disk(DiskSpec("hdd-7200", 2**20))
+    assert "root: this is an ordinary user; run it with sudo" in str(refused.value).splitlines()

@@ -15,6 +15,7 @@ import pytest
 
 from dbdyno.errors import UserError
 from dbdyno.model.design import Fleet
+from dbdyno.store.documents import value_of
 from dbdyno.store.events import (
     Dropped,
     Ended,
@@ -29,7 +30,7 @@ from dbdyno.store.events import (
     read_events,
 )
 from dbdyno.store.header import FORMAT
-from dbdyno.store.records import FailedTrial
+from dbdyno.store.records import FailedTrial, Trial
 from dbdyno.store.run_folder import RunFolder, create, read_run
 from dbdyno.store.trials import lost_trials
 from tests.unit.store.conftest import DESIGN, HEADER, HOST, SERIES, fail_one, run_one, trial
@@ -249,3 +250,30 @@ def test_the_report_of_a_copied_folder_is_the_same_bytes(tmp_path):
     document = json.loads(first)
     assert document["verdicts"][0]["verdict"] == "faster"
     assert document["blocks_usable"] == 8
+
+
+# What a trial's file holds of results: tables are those that are known, figures are anyone's.
+
+
+TRIAL = {"id": "b1", "block": 1, "attempt": 1, "position": 1, "treatment": "t", "started_at": "", "metrics": {}}
+
+
+def test_what_another_program_or_version_says_is_kept():
+    load = {"kind": "fio", "version": "fio-3.33", "directions": {"read": 1}, "latency_ns": {"p50": 5, "p12345": None}}
+    assert value_of(Trial, {**TRIAL, "load": load}).load == load
+    assert value_of(Trial, TRIAL).load == {}
+
+
+@pytest.mark.parametrize(
+    ("part", "value", "said"),
+    [
+        ("load", {"latency_ns": 5}, "load.latency_ns is not a table"),
+        ("load", {"client_hosts": [{"host": "c1"}, "c2"]}, r"load.client_hosts\[1\] is not a table"),
+        ("load", {"operations": {"select": {"p99": "slow"}}}, "load.operations.select.p99 is not a number"),
+        ("device", {"disks": {"lateness_ns": {}}}, "device.disks is not a list"),
+        ("disturbance", {"beyond": "stolen"}, "disturbance.beyond is not a list"),
+    ],
+)
+def test_a_table_of_another_shape_is_named(part, value, said):
+    with pytest.raises(ValueError, match=said):
+        value_of(Trial, {**TRIAL, part: value})

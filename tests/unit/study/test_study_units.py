@@ -1,12 +1,14 @@
-"""Sizes, times and percentages: what is read, what is refused, and how they are said."""
+"""Sizes, times, percentages, sets of processors and warm-ups: what is read, what is refused, and how they are said."""
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from dbdyno.errors import UserError
 from dbdyno.model.quantity import duration_seconds, fraction, size_bytes
 from dbdyno.mysql.settings import setting_bytes
-from dbdyno.study.units import format_bytes, format_seconds
+from dbdyno.study.units import cpu_list, cpu_numbers, format_bytes, format_seconds
+from dbdyno.workload.kinds import workload_of
 
 SIZES = {
     "B": 1,
@@ -104,3 +106,65 @@ def test_a_size_as_a_server_takes_it_is_a_number_or_a_text():
     assert [setting_bytes(value) for value in (67108864, "67108864", "64M")] == [64 * 1024**2] * 3
     with pytest.raises(ValueError, match="is not a size"):
         setting_bytes("much")
+
+
+# Sets of processors, as people and the kernel write them.
+
+
+@given(st.frozensets(st.integers(0, 300), min_size=1))
+def test_a_list_and_its_set_are_the_same(numbers):
+    assert cpu_numbers(cpu_list(numbers)) == numbers
+
+
+@pytest.mark.parametrize(
+    ("text", "short"), [("0", "0"), ("0,1,2", "0-2"), ("3,0-1", "0-1,3"), ("5-5", "5"), ("1-3,2-4", "1-4")]
+)
+def test_a_list_is_written_as_short_as_it_can_be(text, short):
+    assert cpu_list(cpu_numbers(text)) == short
+
+
+@pytest.mark.parametrize("text", ["", ",", "a", "-1", "1-", "1-2-3", "0x1", "1 ,2", "99999999999", "2-1", "\u0661"])
+def test_what_is_no_list_is_refused(text):
+    with pytest.raises(ValueError, match=r"is not a list|ends before"):
+        cpu_numbers(text)
+
+
+# ``warmup``: a time, or until the rate is steady.
+
+
+AMOUNT = "queries = 1000"
+
+
+def with_warm_up(load, *lines):
+    return load((AMOUNT, "\n".join([AMOUNT, *lines])))
+
+
+@pytest.mark.parametrize(
+    ("lines", "most_seconds"),
+    [
+        ([], 0.5),
+        (['warmup = "250ms"'], 0.25),
+        (['warmup = "steady"'], 60.0),
+        (['warmup = "steady"', 'warmup_max = "90s"'], 90.0),
+    ],
+    ids=["left out", "a time", "steady", "bounded"],
+)
+def test_plan_and_time_limit_count_what_it_takes_at_most_and_the_generator_takes_it(load, lines, most_seconds):
+    spec = next(spec for _, spec in with_warm_up(load, *lines).combinations())
+    assert spec.workload.seconds_before == most_seconds
+    assert workload_of(spec).refused() == ""
+
+
+@pytest.mark.parametrize(
+    ("lines", "said"),
+    [
+        (['warmup = "steadily"'], 'is not a time; write a number with its unit in quotes, such as "10s"; or "steady"'),
+        (['warmup_max = "60s"'], "has no effect without workload.warmup; give it too"),
+        (['warmup = "steady"', 'warmup_max = "5s"'], "must be at least 6"),
+    ],
+    ids=["word", "bound alone", "short bound"],
+)
+def test_mistakes_are_named(load, lines, said):
+    with pytest.raises(UserError) as refused:
+        with_warm_up(load, *lines)
+    assert said in str(refused.value)

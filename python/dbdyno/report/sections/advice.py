@@ -12,7 +12,7 @@ from dbdyno.model.design import Treatment
 from dbdyno.model.metrics import METRICS
 from dbdyno.model.printable import one_line
 from dbdyno.model.word import Word
-from dbdyno.model.wording import count, listed, margin_text, percent
+from dbdyno.model.wording import count, is_or_are, listed, margin_text, percent
 from dbdyno.mysql.durability import risk_clause
 from dbdyno.mysql.settings import FLUSH_LOG
 from dbdyno.report.crash import chosen, crash_advice
@@ -159,7 +159,7 @@ class _PartsAdvice:
         if part.step:
             text = self.to_decide(part.step, is_partly_decided=part.is_partly_decided)
             if part.slower:
-                text += f"; leave out {self._labels(part.slower)}, which {_is_or_are(part.slower)} slower"
+                text += f"; leave out {self._labels(part.slower)}, which {is_or_are(len(part.slower))} slower"
             return text
         if part.safety and part.safety.worse:
             verb = "keep" if part.choice.kind in {"keep", "any"} else "take"
@@ -255,10 +255,6 @@ def _which(factor: Free) -> str:
 
 def _either_of(names: Sequence[str]) -> str:
     return f"{', '.join(names[:-1])} or {names[-1]}"
-
-
-def _is_or_are(ids: Sequence[str]) -> str:
-    return "is" if len(ids) == 1 else "are"
 
 
 def section(source: Source) -> Section:

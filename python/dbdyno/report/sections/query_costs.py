@@ -8,6 +8,7 @@ from dbdyno.analysis.verdict.reasons import Secondary
 from dbdyno.model.metrics import METRICS, OF_PROCESSOR
 from dbdyno.model.wording import number, percent, percent_range
 from dbdyno.report.document import Abridged, Cell, Paragraph, Section, Table, bullets
+from dbdyno.report.sections.verdicts import against_text, effect_cell
 from dbdyno.report.source import Source, effect_values, fields
 
 _TITLE = "What each query costs"
@@ -53,7 +54,7 @@ def lines(costs: QueryCosts, margin: float) -> list[str]:
     for _, group in groupby(costs.changes, key=lambda change: change.ids):
         changes = list(group)
         if moved := [_change(change) for change in changes if cost_word(change, margin) in {"more", "less"}]:
-            said.append(f"{changes[0].level} against {changes[0].baseline}: {', '.join(moved)}.")
+            said.append(f"{against_text(changes[0])}: {', '.join(moved)}.")
     return said
 
 
@@ -67,12 +68,12 @@ def _tables(costs: QueryCosts) -> tuple[Table, ...]:
     by_pair = [list(group) for _, group in groupby(costs.changes, key=lambda change: change.ids)]
     if len(costs.treatments) <= _BESIDE:
         changes = [{change.metric: change for change in pair} for pair in by_pair]
-        headings = ("per query", *(row.label for row in costs.treatments), *(_against(pair[0]) for pair in by_pair))
+        headings = ("per query", *(row.label for row in costs.treatments), *(against_text(pair[0]) for pair in by_pair))
         rows: list[tuple[str | Cell, ...]] = [
             (
                 _heading(name),
                 *(_figure(row.figures, name) for row in costs.treatments),
-                *(_cell(of[name]) if name in of else "-" for of in changes),
+                *(effect_cell(of[name]) if name in of else "-" for of in changes),
             )
             for name in costs.metrics
         ]
@@ -83,7 +84,7 @@ def _tables(costs: QueryCosts) -> tuple[Table, ...]:
     differences = []
     for pair in by_pair:
         of = {change.metric: change for change in pair}
-        differences.append((_against(pair[0]), *(_cell(of[name]) if name in of else "-" for name in names)))
+        differences.append((against_text(pair[0]), *(effect_cell(of[name]) if name in of else "-" for name in names)))
     of_pairs = Table("How that differs", ("per query", *map(_heading, names)), tuple(differences))
     return (Table(_TITLE, headings, means), *([of_pairs] if differences else []))
 
@@ -95,15 +96,6 @@ def _heading(name: str) -> str:
 
 def _figure(figures: dict[str, float], name: str) -> str:
     return number(figures[name]) if name in figures else "-"
-
-
-def _against(change: Secondary) -> str:
-    return f"{change.level} against {change.baseline}"
-
-
-def _cell(change: Secondary) -> Cell:
-    interval = percent_range(change.effect.low, change.effect.high) if change.effect.bounded else "interval unknown"
-    return Cell(percent(change.effect.value), interval, change.stands_out)
 
 
 def _values(costs: QueryCosts, margin: float) -> dict[str, Any]:

@@ -7,7 +7,7 @@ from dbdyno.analysis.analyse import Analysis
 from dbdyno.analysis.planned_looks import FIRST_DECIDING
 from dbdyno.analysis.stopping import settled
 from dbdyno.model.word import Word
-from dbdyno.model.wording import count, looks_listed, margin_text
+from dbdyno.model.wording import count, is_or_are, looks_listed, margin_text
 from dbdyno.report.document import Paragraph, Section
 from dbdyno.report.source import Source
 from dbdyno.store.records import Run
@@ -94,11 +94,10 @@ def _left(run: Run, analysis: Analysis) -> str:
     left, of = sum(not settled(verdict, run.design) for verdict in analysis.verdicts), len(analysis.verdicts)
     if not left:
         return ""
-    are = "is" if left == 1 else "are"
     if run.design.until == "precise":
         wanted = margin_text(run.design.half_width or 0)
-        return f"; {left} of {count(of, 'interval')} {are} wider than {wanted} to either side"
-    return f"; {left} of {count(of, 'comparison')} {are} undecided"
+        return f"; {left} of {count(of, 'interval')} {is_or_are(left)} wider than {wanted} to either side"
+    return f"; {left} of {count(of, 'comparison')} {is_or_are(left)} undecided"
 
 
 def _extension_text(run: Run) -> str:

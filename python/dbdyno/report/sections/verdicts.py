@@ -150,7 +150,7 @@ def secondary_lines(analysis: Analysis) -> list[str]:
     """Return a line per comparison in which something stands out, and what the whole rests on."""
     by_comparison = [list(group) for _, group in groupby(analysis.secondary, key=_comparison)]
     lines = [_line(group) for group in by_comparison if any(secondary.stands_out for secondary in group)]
-    quiet = [_against(group[0]) for group in by_comparison if not any(secondary.stands_out for secondary in group)]
+    quiet = [against_text(group[0]) for group in by_comparison if not any(secondary.stands_out for secondary in group)]
     if quiet:
         where = "; ".join(quiet) if len(quiet) <= NAMED_MAX else f"{len(quiet)} comparisons"
         lines.append(f"Nothing stands out in {where}.")
@@ -173,7 +173,8 @@ def _comparison(secondary: Secondary) -> tuple[str, str]:
     return secondary.baseline_id, secondary.level_id
 
 
-def _against(secondary: Secondary) -> str:
+def against_text(secondary: Secondary) -> str:
+    """Return ``"the level against the baseline"``."""
     return f"{secondary.level} against {secondary.baseline}"
 
 
@@ -181,7 +182,7 @@ def _line(group: list[Secondary]) -> str:
     also = ", ".join(
         f"{METRICS[secondary.metric].words} {_figures(secondary)}" for secondary in group if secondary.stands_out
     )
-    return f"{_against(group[0])}, also: {also}."
+    return f"{against_text(group[0])}, also: {also}."
 
 
 def _figures(secondary: Secondary) -> str:
@@ -195,12 +196,15 @@ def _table(analysis: Analysis) -> Table:
     rows: list[tuple[str | Cell, ...]] = []
     for _, group in groupby(analysis.secondary, key=_comparison):
         of = {secondary.metric: secondary for secondary in group}
-        rows.append((_against(next(iter(of.values()))), *(_cell(of[name]) if name in of else "" for name in names)))
+        rows.append(
+            (against_text(next(iter(of.values()))), *(effect_cell(of[name]) if name in of else "" for name in names))
+        )
     headings = ("secondary metrics", *(METRICS[name].words for name in names))
     return Table("Other metrics of the planned comparisons", headings, tuple(rows))
 
 
-def _cell(secondary: Secondary) -> Cell:
+def effect_cell(secondary: Secondary) -> Cell:
+    """Return how much the level differs in a metric, its interval below."""
     interval = (
         percent_range(secondary.effect.low, secondary.effect.high) if secondary.effect.bounded else "interval unknown"
     )

@@ -26,13 +26,12 @@ from dbdyno.stack.layers.device import seed_of
 from dbdyno.stack.layers.filesystem import Filesystem
 from dbdyno.stack.layers.memory import Memory, PageCache
 from dbdyno.stack.layers.named_disk import NamedDisk
-from dbdyno.stack.layers.openzfs_pool import OpenZfsPool
 from dbdyno.stack.layers.placement import Placement
 from dbdyno.stack.layers.queue import Queue
 from dbdyno.stack.layers.replica import ReplicaData, ReplicaLayer, replica_of
 from dbdyno.stack.layers.scratch import scratch
 from dbdyno.stack.layers.server import ServerLayer
-from dbdyno.stack.layers.zfs_pool import ZfsPool
+from dbdyno.stack.layers.zfs_pool import OpenZfsPool, ZfsPool
 from dbdyno.stack.undo_log import Journal
 from dbdyno.study.document import Setting
 from dbdyno.study.schema import ClusterSection, ReplicaSection, TrialSpec

@@ -1,4 +1,4 @@
-"""A ZFS pool on a device, served by a zfs-fuse of its own.
+"""A ZFS pool on a device, served by a zfs-fuse of its own, or in a virtual machine by OpenZFS of its kernel.
 
 zfs-fuse finds its socket, its lock and the host's pools at fixed places. So ours runs in a mount namespace in which
 these places are empty: it can't meet another zfs-fuse, nor reach a pool of the host's. Its mount comes out of the
@@ -6,6 +6,7 @@ namespace through one shared folder.
 """
 
 import os
+import platform
 import re
 import subprocess
 import time
@@ -13,11 +14,12 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Protocol
+from typing import ClassVar
 
 from dbdyno.errors import HostError, TrialError
-from dbdyno.filesystems import ZFS, ZfsKind
+from dbdyno.filesystems import OPENZFS, ZFS, ZfsKind
 from dbdyno.model.quantity import same_value
+from dbdyno.stack.guest.openzfs import OpenZfs, openzfs_of
 from dbdyno.stack.layer import BlockDevice, StackContext
 from dbdyno.stack.layers.filesystem import (
     DAMAGE_MAX,
@@ -26,7 +28,7 @@ from dbdyno.stack.layers.filesystem import (
     flushes_on_fsync,
     observed_mount,
 )
-from dbdyno.stack.tools import needed, run_tool
+from dbdyno.stack.tools import needed, run_tool, tool_done
 from dbdyno.stack.undo.actions import TOKEN_VARIABLE, EndProcesses, Unmount
 from dbdyno.study.schema import FilesystemSection
 from dbdyno.system.state import new_token, scratch_path
@@ -96,7 +98,7 @@ class ZfsPool:
         return "" if UNHARMED in status else f"zpool scrub: {' / '.join(status.split(chr(10)))}"[:DAMAGE_MAX]
 
     @contextmanager
-    def _standing(self, below: StackContext) -> Iterator[tuple["PoolTools", str, Path]]:
+    def _standing(self, below: StackContext) -> Iterator[tuple["FuseTools | OpenZfsTools", str, Path]]:
         """What asks of the pool, the pool's name and where it is mounted, for as long as the context lasts."""
         assert below.device is not None  # noqa: S101  (the plan puts no filesystem on ``here``)
         shared, token = below.scratch / "mnt", new_token()
@@ -110,12 +112,12 @@ class ZfsPool:
                 ),  # it takes ten to end by itself
                 _serving(token, below.scratch / "zfs-fuse.log", shared) as pid,
                 below.journal.undoing(Unmount(str(directory))),
-                self._mount_pool(tools := _InNamespace(pid), below, shared) as pool,
+                self._mount_pool(tools := FuseTools(pid), below, shared) as pool,
             ):
                 yield tools, pool, directory
 
     @contextmanager
-    def _mount_pool(self, tools: "PoolTools", below: StackContext, root: Path) -> Iterator[str]:
+    def _mount_pool(self, tools: "FuseTools | OpenZfsTools", below: StackContext, root: Path) -> Iterator[str]:
         """The pool, by its name, mounted below ``root`` for as long as the context lasts."""
         # A name of its own: other dbdyno's pools are among the mounts that this zfs-fuse sees.
         pool = f"dbdyno-{below.scratch.name}"
@@ -125,7 +127,7 @@ class ZfsPool:
         finally:
             tools.run("zpool", "export", pool)
 
-    def _raise_pool(self, tools: "PoolTools", below: StackContext, root: Path, pool: str) -> None:
+    def _raise_pool(self, tools: "FuseTools | OpenZfsTools", below: StackContext, root: Path, pool: str) -> None:
         assert below.device is not None  # noqa: S101  (see above)
         member = self._member(below.device)
         if self.format:
@@ -150,7 +152,7 @@ class ZfsPool:
         """What of a device the pool is on."""
         return device.path
 
-    def _properties(self, tools: "PoolTools", pool: str) -> dict[str, str]:
+    def _properties(self, tools: "FuseTools | OpenZfsTools", pool: str) -> dict[str, str]:
         """Those of the filesystem, and of the pool where the study asks for one. Raises ``TrialError``."""
         asked = dict(tools.kind.properties(self.options.mkfs))
         of_pool = asked.keys() & tools.kind.pool_properties
@@ -165,32 +167,13 @@ class ZfsPool:
         return readback
 
 
-class PoolTools(Protocol):
-    """What makes a pool and asks of it: the tools of one ZFS."""
-
-    @property
-    def kind(self) -> ZfsKind:
-        """What they take."""
-
-    @property
-    def properties(self) -> tuple[str, ...]:
-        """Properties that a trial notes beside those of every ZFS."""
-
-    @property
-    def observed(self) -> dict[str, object]:
-        """What is known of them."""
-
-    def run(self, *argv: str, limit_seconds: float = 120.0) -> str:
-        """Run ``zpool`` or ``zfs``; returns its standard output. Raises ``TrialError``."""
-
-
 @dataclass(frozen=True)
-class _InNamespace:
+class FuseTools:
     """The tools where our zfs-fuse runs."""
 
     pid: int
-    kind: ZfsKind = ZFS
-    properties: tuple[str, ...] = ()
+    kind: ClassVar[ZfsKind] = ZFS
+    properties: ClassVar[tuple[str, ...]] = ()  # that a trial notes beside those of every ZFS
 
     @property
     def observed(self) -> dict[str, object]:
@@ -248,9 +231,80 @@ def _answers(pid: int) -> bool:
     try:
         if Path(f"/proc/{pid}/comm").read_text(encoding="utf-8").strip() != ZFS.program:
             return False
-        known = _InNamespace(pid).run("zpool", "list", "-H")
+        known = FuseTools(pid).run("zpool", "list", "-H")
     except (OSError, TrialError):
         return False
     if known.strip() not in {"", "no pools available"}:
         raise HostError("a new zfs-fuse already has a pool, which is left alone")
     return True
+
+
+# By OpenZFS of the kernel of a virtual machine, which sees its own disks alone and ends with the trial: no pool of
+# another's is in reach.
+
+
+_MODULE = Path("/sys/module/zfs")
+_ARC = Path("/proc/spl/kstat/zfs/arcstats")
+
+
+@dataclass(frozen=True)
+class OpenZfsPool(ZfsPool):
+    """The same pool, by the kernel."""
+
+    @contextmanager
+    def _standing(self, below: StackContext) -> Iterator[tuple["FuseTools | OpenZfsTools", str, Path]]:
+        tools = OpenZfsTools(_load_module(self.options.arc_max))
+        root = below.scratch / "mnt"
+        root.mkdir(exist_ok=True)
+        directory = root / "pool"
+        with below.journal.undoing(Unmount(str(directory))), self._mount_pool(tools, below, root) as pool:
+            yield tools, pool, directory
+
+    def _member(self, device: BlockDevice) -> Path:
+        """The disk as a partition, of which only the kernel knows: on a whole disk zpool would wait for a udev."""
+        whole = device.path.resolve()
+        folder = Path("/sys/class/block") / whole.name
+        if not any(folder.glob("*/partition")):
+            sectors = (folder / "size").read_text(encoding="ascii").strip()
+            run_tool([needed("addpart", "util-linux"), str(whole), "1", "0", sectors])
+        return Path("/dev") / next(folder.glob("*/partition")).parent.name
+
+
+@dataclass(frozen=True)
+class OpenZfsTools:
+    """The tools that were built with the kernel's modules."""
+
+    openzfs: OpenZfs
+    kind: ClassVar[ZfsKind] = OPENZFS
+    properties: ClassVar[tuple[str, ...]] = ("sync",)
+
+    @property
+    def observed(self) -> dict[str, object]:
+        """The module as it says itself, and the most that its cache takes."""
+        return {"version": (_MODULE / "version").read_text(encoding="ascii").strip(), "arc_max_bytes": _arc_max_bytes()}
+
+    def run(self, *argv: str, limit_seconds: float = 120.0) -> str:
+        """Run one of them."""
+        done = tool_done([*self.openzfs.tool(argv[0]), *argv[1:]], timeout_seconds=limit_seconds)
+        if done.code:
+            raise TrialError(f"{' '.join(argv)}: exit {done.code}: {done.message}")
+        return done.out
+
+
+def _load_module(arc_max: int | None) -> OpenZfs:
+    """OpenZFS of the kernel that runs, loaded. Raises ``HostError`` and ``TrialError``."""
+    release = platform.release()
+    openzfs = openzfs_of(Path("/lib/modules") / release)
+    if openzfs is None:
+        raise HostError(f"kernel {release} has no OpenZFS")
+    if not _MODULE.exists():
+        run_tool(["modprobe", "zfs", *([f"zfs_arc_max={arc_max}"] if arc_max else [])])
+    if arc_max and _arc_max_bytes() != arc_max:
+        raise TrialError(f"zfs_arc_max: asked for {arc_max}, it is {_arc_max_bytes()}")
+    return openzfs
+
+
+def _arc_max_bytes() -> int:
+    """The most that the cache takes, as the module counts by now."""
+    lines = (line.split() for line in _ARC.read_text(encoding="ascii").splitlines())
+    return next(int(line[2]) for line in lines if line and line[0] == "c_max")

@@ -1,10 +1,29 @@
-"""Circles of Rust modules are found, and there are none here."""
+"""Circles of a graph, whatever its shape; those of Rust modules are found, and there are none here."""
 
 from pathlib import Path
 
-from scripts.circles import rust
+import pytest
 
-ROOT = Path(__file__).parents[3]
+from scripts.circles import circles_of, rust
+
+
+@pytest.mark.parametrize(
+    ("edges", "circles"),
+    [
+        ({}, []),
+        ({"a": [], "b": []}, []),
+        ({"a": ["b"], "b": [], "c": ["a"]}, []),
+        ({"a": ["b"], "b": ["a"], "c": ["a"]}, [["a", "b"]]),
+    ],
+)
+def test_circles_of_a_graph_with_and_without_edges(edges, circles):
+    assert circles_of(edges) == circles
+
+
+# Circles of Rust modules are found, and there are none here.
+
+
+ROOT = Path(__file__).parents[2]
 
 
 def crate(root: Path, **files: str) -> Path:
