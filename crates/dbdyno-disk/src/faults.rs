@@ -180,7 +180,7 @@ impl Faults {
         for fault in &mut self.list {
             if fault.spec.is_for(kind, offset_bytes, length_bytes) && fault.hits() {
                 match fault.spec.kind {
-                    FaultKind::Latency => decision.extra_ns += fault.spec.extra_ns,
+                    FaultKind::Latency => decision.extra_ns = decision.extra_ns.saturating_add(fault.spec.extra_ns),
                     FaultKind::Eio => decision.fails = true,
                     FaultKind::Stuck => decision.held_by = Some(fault.id),
                 }
@@ -252,6 +252,13 @@ mod tests {
         assert!(faults.holds(1));
         faults.clear();
         assert!(!faults.holds(1));
+    }
+
+    #[test]
+    fn latencies_without_end_add_up_to_one() {
+        let mut faults = Faults::default();
+        (0..2).for_each(|_| faults.add(0, spec(r#"{"kind":"latency","extra_ns":18446744073709551615}"#)));
+        assert_eq!(faults.decision(1, Kind::Read, 0, 512).extra_ns, u64::MAX);
     }
 
     #[test]

@@ -154,7 +154,7 @@ impl InFlight {
             let Some(Pending { decision, ahead_ns, .. }) = self.slots.get(id as usize) else { continue };
             match decision.held_by {
                 Some(fault) => self.fault_queue.push((fault, id)),
-                None => self.later.add(now_ns, id, at_ns + decision.extra_ns, *ahead_ns),
+                None => self.later.add(now_ns, id, at_ns.saturating_add(decision.extra_ns), *ahead_ns),
             }
         }
         while let Some(Left { id, at_ns, taken_ns }) = self.later.next(now_ns) {

@@ -9,6 +9,8 @@
 //! by the first request and unplugged by the fourth, by a process that waits, or after 3 ms. From 2.6.39 every process
 //! collects in a list of its own, which goes to the scheduler when it is long enough or the process sleeps: to 5.15
 //! sorted, and a bio may join any request of it; later as it came, and a bio may join the last.
+//!
+//! Cannot: split a bio; one that is larger than the largest request goes as it is.
 
 use std::collections::VecDeque;
 

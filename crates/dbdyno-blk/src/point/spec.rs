@@ -31,10 +31,6 @@ pub struct Point {
     pub nr_requests: Option<usize>,
     /// Commands that the drive takes at once, 1 to 256; 32 if there is none.
     pub queue_depth: Option<usize>,
-    /// The largest request, sectors of 512 bytes; the kernel's if there is none.
-    pub max_sectors: Option<u32>,
-    /// The most segments of a request; the kernel's if there is none.
-    pub max_segments: Option<u32>,
     /// Target of writeback throttling, microseconds, 0 for none; the kernel's default if there is none.
     pub wbt_lat_usec: Option<u64>,
     /// Decides what is left to chance.
@@ -153,8 +149,6 @@ impl Point {
             tunables: &tunables,
             nr_requests: self.nr_requests,
             depth: self.queue_depth,
-            max_sectors: self.max_sectors,
-            max_segments: self.max_segments,
             non_rotational: !drive.rotational,
             wbt_lat_usec: self.wbt_lat_usec,
             ..Settings::default()

@@ -6,7 +6,8 @@
 //! times as much for some seconds.
 //!
 //! Cannot: groups, queues merged as their processes cooperate, others' requests injected into idling, bursts of new
-//! processes, soft real time, how long a process weighs more by the drive's rate, waiting for a second small request.
+//! processes, soft real time, how long a process weighs more by the drive's rate, fewer tags for writes meanwhile, waiting
+//! for a second small request.
 
 use super::contract::{Scheduler, SchedulerError, Settings, Tunable, Unit};
 use super::process::{ASYNC_QUEUES, Nearness, ProcessQueue, by_process, find_own, place};

@@ -173,11 +173,9 @@ impl Scheduler for Kyber {
     fn completed(&mut self, queue: &mut Queue, request: &Request) {
         let (now_ns, domain) = (queue.now_ns, &mut self.domains[request.direction.index()]);
         domain.in_flight -= 1;
-        if request.sync {
-            domain.at_drive.add(now_ns, now_ns - request.issued_ns, domain.target_ns);
-            domain.whole.add(now_ns, now_ns - request.arrived_ns, domain.target_ns);
-            self.tick_ns = self.tick_ns.or(Some(now_ns + TICK_NS));
-        }
+        domain.at_drive.add(now_ns, now_ns - request.issued_ns, domain.target_ns);
+        domain.whole.add(now_ns, now_ns - request.arrived_ns, domain.target_ns);
+        self.tick_ns = self.tick_ns.or(Some(now_ns + TICK_NS));
     }
 
     fn next_due(&self) -> Option<u64> {
@@ -196,5 +194,39 @@ impl Scheduler for Kyber {
 
     fn len(&self) -> usize {
         self.domains.iter().map(Domain::len).sum()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::queue::{Direction, Limits};
+
+    /// Serves one request, which the drive takes so long for.
+    fn serve(kyber: &mut Kyber, queue: &mut Queue, bio: Bio, latency_ns: u64) {
+        let id = queue.requests.allocate(queue.now_ns, bio);
+        kyber.insert(queue, id);
+        assert!(kyber.dispatch(queue));
+        let id = queue.peek().unwrap();
+        queue.start(id);
+        queue.in_driver -= 1;
+        queue.now_ns += latency_ns;
+        let request = queue.requests[id].clone();
+        kyber.completed(queue, &request);
+        while queue.requests.take_bio(id).is_some() {}
+    }
+
+    #[test]
+    fn slow_writes_take_tokens_from_reads_whether_a_process_waits_for_them_or_not() {
+        for sync in [true, false] {
+            let mut kyber = Kyber::new(&[]).unwrap();
+            let mut queue = Queue::new(Limits { sectors: 1024, segments: 128 }, false);
+            for _ in 0..ENOUGH {
+                serve(&mut kyber, &mut queue, Bio::new(0, Direction::Read, 0, 8), 400_000);
+                serve(&mut kyber, &mut queue, Bio { sync, ..Bio::new(0, Direction::Write, 0, 8) }, 20_000_000);
+            }
+            kyber.timer(&mut queue);
+            assert_eq!(kyber.domains.each_ref().map(|domain| domain.depth), [64, 128], "sync {sync}");
+        }
     }
 }

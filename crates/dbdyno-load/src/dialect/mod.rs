@@ -43,6 +43,15 @@ pub fn takes_backslashes_literally(modes: &str) -> bool {
     modes.split(',').any(|mode| mode == "NO_BACKSLASH_ESCAPES")
 }
 
+/// Has a session read all that is committed and nothing else, whatever the server's own settings are; a server refuses
+/// what it does not know.
+pub const READ_WHOLE_SQL: [&str; 4] = [
+    "SET SESSION TRANSACTION ISOLATION LEVEL REPEATABLE READ",
+    "SET SESSION sql_select_limit = 18446744073709551615",
+    "SET SESSION max_statement_time = 0",
+    "SET SESSION max_execution_time = 0",
+];
+
 /// The condition that the server's events run.
 pub const EVENTS_RUN_SQL: &str = "@@GLOBAL.event_scheduler = 'ON'";
 

@@ -98,9 +98,10 @@ impl Tls {
     /// most one record, of 16 KiB, is kept for later.
     ///
     /// # Errors
-    /// The server closed the connection (what it said before is in `plain`), sent an alert, or what
-    /// is not TLS.
+    /// The server closed the connection, sent an alert, or what is not TLS. A goodbye that comes with its last words is
+    /// no error: they count, and the end of the connection follows.
     pub fn open(&mut self, mut bytes: &[u8], plain: &mut Vec<u8>) -> Result<(), TlsError> {
+        let before = plain.len();
         while !bytes.is_empty() {
             // Nothing is taken after a close_notify.
             if self.connection.read_tls(&mut bytes).map_err(|error| failed(&error))? == 0 {
@@ -113,7 +114,7 @@ impl Tls {
                 Err(error) => return Err(failed(&error)),
             }
             if closed {
-                return Err(TlsError::Closed);
+                return if plain.len() > before { Ok(()) } else { Err(TlsError::Closed) };
             }
         }
         Ok(())

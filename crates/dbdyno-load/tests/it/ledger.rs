@@ -7,6 +7,7 @@ use std::time::Duration;
 
 use serde_json::{Value, json};
 
+use crate::common::client::{over_socket, session};
 use crate::common::{Server, drawn, ended, expect, json as read_json, text, wait_until};
 
 const FAULTS: [&str; 6] = ["lost", "holes", "ghost", "torn", "wrong", "index_differences"];
@@ -73,6 +74,19 @@ fn all_is_there_after_a_run_and_after_others() {
         expect(&mut server.load("ledger cleanup"), 0);
         assert!(!server.sql("SHOW SCHEMAS").contains("dbdyno_ledger"));
     }
+}
+
+#[test]
+fn the_server_s_settings_hide_nothing_and_show_nothing_that_is_not_committed() {
+    let Some(server) = prepared("") else { return };
+    run(&server, "-c 2 --events=200");
+    server.sql("SET GLOBAL TRANSACTION ISOLATION LEVEL READ UNCOMMITTED; SET GLOBAL sql_select_limit = 10");
+    let mut open = session(&over_socket(&server.socket()));
+    open.execute("BEGIN").unwrap();
+    open.execute("INSERT INTO dbdyno_ledger.ledger (connection, sequence, tag, payload) VALUES (1, 100000, 1, 'x')")
+        .unwrap();
+    let verified = verify(&server, "");
+    assert_eq!((faults(&verified), &verified["balance_off"]), (vec![], &json!(false)), "{verified}");
 }
 
 #[test]

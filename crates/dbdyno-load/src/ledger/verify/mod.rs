@@ -12,7 +12,7 @@ use std::fmt::Write as _;
 use std::fs;
 use std::path::{Path, PathBuf};
 
-use self::scan::{Balances, Inspection, TableState, timed};
+use self::scan::{Balances, Inspection, TableState, read_whole, timed};
 use scan::Scan;
 use serde_json::{Value, json};
 
@@ -64,6 +64,7 @@ pub fn verify(values: &Values<'_>, endpoint: &Endpoint, stop: &Stop) -> Result<u
     let begun_ns = now_ns();
     let (header, mut book, statements) = timed(&mut seconds, "ledger", || read(&options, &tables, values))?;
     let mut session = Session::connect(endpoint, None, stop)?;
+    read_whole(&mut session)?;
     check_seed(&options, &header, &tables, &mut session)?;
     let mut inspection = Inspection::new(session, tables.schema());
     timed(&mut seconds, "check", || Tables::names().try_for_each(|name| inspection.check(name)))?;

@@ -9,6 +9,7 @@ use super::super::book::Book;
 use super::super::record::Header;
 use super::super::schema::{BALANCE, Tables};
 use crate::clock::now_ns;
+use crate::dialect::READ_WHOLE_SQL;
 use crate::error::Error;
 use crate::ledger::record::{Key, PARTS_MAX, Part};
 use crate::names::quoted;
@@ -261,10 +262,28 @@ impl Inspection {
         match error {
             Error::Interrupted => return Err(error),
             Error::Statement { .. } => {}
-            _ => self.session = self.session.take().and_then(|session| session.another().ok()),
+            _ => self.session = self.session.take().and_then(|session| renewed(&session).ok()),
         }
         Ok(error.to_string())
     }
+}
+
+/// Has a session read all that is committed and nothing else. Under READ UNCOMMITTED the rows of a transaction that the
+/// server still takes back would count as there, and a limit on rows or on time would hide others.
+///
+/// # Errors
+/// The server is gone, or a request to stop.
+pub fn read_whole(session: &mut Session) -> Result<(), Error> {
+    READ_WHOLE_SQL.iter().try_for_each(|sql| match session.execute(sql) {
+        Err(Error::Statement { .. }) => Ok(()),
+        outcome => outcome,
+    })
+}
+
+fn renewed(session: &Session) -> Result<Session, Error> {
+    let mut fresh = session.another()?;
+    read_whole(&mut fresh)?;
+    Ok(fresh)
 }
 
 /// Whether CHECK TABLE found a table intact, and what it said: columns are table, operation, kind of message, message.
