@@ -1,9 +1,10 @@
 """``dbdyno servers``: the server products that dbdyno knows, and getting one without installing it."""
 
 import sys
+from collections.abc import Mapping, Sequence
 from contextlib import ExitStack
 from pathlib import Path
-from typing import TYPE_CHECKING, Self
+from typing import TYPE_CHECKING, Any, Self
 
 import typer
 from rich.console import Console
@@ -86,10 +87,20 @@ def add(
         return
     if sha256 or signature or key:
         raise UserError("--sha256, --signature and --key are for an archive; what dbdyno lists is checked anyway")
+    records = []
     for name, download_mb in [(name, product_named(name).download_mb) for name in names]:  # all are known
         with Fetching(name, download_mb) as progress:
             record = add(name, progress)
-        print_done(f"{name}: {record['version']}, in {tree_of(name)}", record, json_=json_)
+        records.append(record)
+        if not json_:
+            print_done(f"{name}: {record['version']}, in {tree_of(name)}", record, json_=False)
+    if json_:
+        print_added(records)
+
+
+def print_added(records: Sequence[Mapping[str, Any]]) -> None:
+    """Print what was added as one JSON value: an object of one name, which is what 1.0 printed; a list of several."""
+    print_json(records[0] if len(records) == 1 else records)
 
 
 @app.command("remove")
