@@ -13,7 +13,7 @@ app = typer.Typer(
 )
 HELP = "A kernel, as dbdyno kernels lists it."
 NAME = typer.Argument(metavar="NAME", help=HELP, autocompletion=kernels_to_get)
-NAMES = typer.Argument(metavar="NAME", help=HELP, autocompletion=kernels_to_get)
+NAMES = typer.Argument(metavar="NAME", help="Kernels, as dbdyno kernels lists them.", autocompletion=kernels_to_get)
 
 
 @app.callback()

@@ -70,7 +70,7 @@ def add(
     key: Path = typer.Option(None, metavar="FILE", help="The vendor's public key, which the signature is made with."),
     json_: bool = JSON,
 ) -> None:
-    """Download servers into the state folder; goes on where a killed try stopped."""
+    """Download servers into the state folder; resumes an interrupted download."""
     from dbdyno.errors import UserError
     from dbdyno.servers.sources.archive import Archive
     from dbdyno.servers.sources.cache import add, add_archive, product_named, tree_of
@@ -105,7 +105,7 @@ def print_added(records: Sequence[Mapping[str, Any]]) -> None:
 
 @app.command("remove")
 def remove(name: str = NAME, json_: bool = JSON) -> None:
-    """Remove one that was added, or what is left of a killed try."""
+    """Remove a server that was added, or an incomplete download."""
     from dbdyno.servers.sources.cache import remove
 
     removed = remove(name)

@@ -15,7 +15,8 @@ POOL = 'innodb_buffer_pool_size = "256M"'
 BASELINE = 'baseline = { device = "hdd-7200" }'
 SCHEDULER, TWO_SCHEDULERS = 'scheduler = "mq-deadline"', 'scheduler = ["mq-deadline", "none"]'
 MODELS = ", ".join([*(model["name"] for model in device_models()), "here", "memory", "/dev/disk/by-id/..."])
-HERE = 'can\'t be set with device = "here", a directory of the host as it is'
+APART = "leave it out, or give it in a level of [levels] with another device"
+HERE = f'can\'t be set with device = "here", a folder of the host as it is; {APART}'
 STACK = fields(StackSection)
 ONE_THAT_DOES = ", or simulate one that does (stack.kernel)"
 SERVERS = "mariadb, mariadb-10.5, mariadb-10.11, mariadb-11.4, mariadb-11.8, mysql-5.5, mysql-5.6, mysql-5.7, "
@@ -174,9 +175,9 @@ MISTAKES = {
     "memory is no device": (
         [(DEVICES, '"memory"'), (BASELINE, "")],
         [
-            ':8: stack.scheduler: can\'t be set with device = "memory", which is not a device',
+            f':8: stack.scheduler: can\'t be set with device = "memory", which is not a device; {APART}',
             ':9: stack.filesystem: is "ext4"; with device = "memory" it is "tmpfs"',
-            ':12: queue.nr_requests: can\'t be set with device = "memory", which is not a device',
+            f':12: queue.nr_requests: can\'t be set with device = "memory", which is not a device; {APART}',
         ],
     ),
     "a real disk is no memory": (
