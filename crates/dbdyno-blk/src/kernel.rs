@@ -123,7 +123,7 @@ pub struct Settings<'a> {
 #[derive(Debug, Error, PartialEq, Eq)]
 pub enum KernelError {
     /// No such kernel.
-    #[error("there is no kernel \"{name}\"{hint}; the kernels are {known}")]
+    #[error("there is no kernel \"{name}\"; the kernels are {known}{hint}")]
     Unknown {
         /// What was given.
         name: String,

@@ -98,7 +98,7 @@ fn what_is_wrong_is_named_with_its_path() {
         (json!({"size_bytes": 1_u64 << 50}), "size_bytes", "larger than the drive"),
         (json!({"size_bytes": 1000}), "size_bytes", "not a positive multiple of 4096"),
         (json!({"kernel": "2.6.17"}), "kernel", "2.6.18"),
-        (json!({"scheduler": "deadlin"}), "scheduler", "did you mean"),
+        (json!({"scheduler": "deadlin"}), "scheduler", "Did you mean"),
         (json!({"tunables": {"fifo_bach": 1}}), "tunables.fifo_bach", "fifo_batch"),
         (json!({"tunables": {"front_merges": 2}}), "tunables.front_merges", "not between 0 and 1"),
         (json!({"nr_requests": 3}), "nr_requests", "not between 4"),

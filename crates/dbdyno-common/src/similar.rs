@@ -17,9 +17,9 @@ pub fn nearest<'a>(text: &str, candidates: impl Iterator<Item = &'a str>) -> Opt
     near.or_else(|| candidates.into_iter().find(|candidate| holds(candidate, text) || holds(text, candidate)))
 }
 
-/// `: did you mean NAME?` with the nearest candidate; empty without one.
+/// `. Did you mean "NAME"?` with the nearest candidate, the end of a message; empty without one.
 pub fn did_you_mean<'a>(text: &str, candidates: impl Iterator<Item = &'a str>) -> String {
-    nearest(text, candidates).map_or_else(String::new, |near| format!(": did you mean {near}?"))
+    nearest(text, candidates).map_or_else(String::new, |near| format!(". Did you mean \"{near}\"?"))
 }
 
 /// Sorts `names`, those first that differ least from `text`.
@@ -39,9 +39,9 @@ mod tests {
     #[test]
     fn a_hint_is_near_or_missing() {
         let names = || ["read_only", "write_only"].into_iter();
-        assert_eq!(did_you_mean("read_olny", names()), ": did you mean read_only?");
+        assert_eq!(did_you_mean("read_olny", names()), ". Did you mean \"read_only\"?");
         assert_eq!(did_you_mean("bulk", names()), "");
-        assert_eq!(did_you_mean("deadline", ["none", "mq-deadline"].into_iter()), ": did you mean mq-deadline?");
+        assert_eq!(did_you_mean("deadline", ["none", "mq-deadline"].into_iter()), ". Did you mean \"mq-deadline\"?");
         assert_eq!(did_you_mean("re", ["bigger_read_only"].into_iter()), "", "too short to tell");
     }
 

@@ -511,7 +511,7 @@ mod tests {
         for (text, reason) in [
             (
                 "title = \"a\"\n[ideal]\nlatency_su = 1.0\n",
-                "line 3: unknown field `latency_su`: did you mean latency_us?",
+                "line 3: unknown field `latency_su`. Did you mean \"latency_us\"?",
             ),
             ("title = \"a\"\n[ideal]\nx = 1.0\n", "line 3: unknown field `x`, expected `latency_us`"),
             ("title = \"a\"\n[ideal]\nlatency_us = \"no\"\n", "line 3: invalid type: string \"no\", expected f64"),
@@ -534,7 +534,8 @@ mod tests {
     #[test]
     fn an_unknown_name_lists_the_nearest_first() {
         let message = model("hdd-7300", 1 << 30, 1).err().unwrap().to_string();
-        assert!(message.contains("\"hdd-7300\": did you mean hdd-7200?; the models are hdd-7200, "), "{message}");
+        assert!(message.contains("\"hdd-7300\"; the models are hdd-7200, "), "{message}");
+        assert!(message.ends_with(". Did you mean \"hdd-7200\"?"), "{message}");
     }
 
     #[test]

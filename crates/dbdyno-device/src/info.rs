@@ -61,7 +61,7 @@ pub struct Published {
 #[derive(Debug, thiserror::Error)]
 pub enum ModelError {
     /// No drive has this name.
-    #[error("there is no drive model {name:?}{hint}; the models are {} (or give the path of a drive file that ends in .toml)", known.join(", "))]
+    #[error("there is no drive model {name:?}; the models are {} (or give the path of a drive file that ends in .toml){hint}", known.join(", "))]
     Unknown {
         /// The name asked for.
         name: String,

@@ -218,7 +218,7 @@ fn answer(line: &[u8], engine: &Engine, events: &Sender<Event>, answered: Receiv
         let known = engine.content.snapshots();
         let hint = did_you_mean(name, known.iter().map(String::as_str));
         let known = if known.is_empty() { "none yet".to_owned() } else { known.join(", ") };
-        format!("there is no snapshot {name:?}{hint}; there are: {known}")
+        format!("there is no snapshot {name:?}; there are: {known}{hint}")
     };
     let failed = |error| steer::refusal(error).to_owned();
     match request {

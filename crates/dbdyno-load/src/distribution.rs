@@ -396,7 +396,7 @@ mod tests {
         let zipfian = [("rand-type", "zipfian"), ("rand-zipfian-exp", "1.1")];
         assert_eq!(parse(&zipfian), Ok(Distribution::Zipfian { exponent: 1.1 }));
         for (flags, expected) in [
-            (&[("rand-type", "unifrom")][..], "did you mean uniform?"),
+            (&[("rand-type", "unifrom")][..], "Did you mean \"uniform\"?"),
             (&[("rand-spec-iter", "0")], "--rand-spec-iter=0"),
             (&[("rand-spec-res", "101")], "--rand-spec-res=101"),
             (&[("rand-type", "pareto"), ("rand-pareto-h", "1")], "between 0 and 1"),

@@ -1,6 +1,6 @@
 //! Load generator for MySQL and MariaDB servers.
 //!
-//! Data flows one way: flags -> options -> statements -> the event loop ([`drive`]) -> the
+//! Data flows one way: flags -> options -> statements -> the event loop ([`event_loop`]) -> the
 //! recorder ([`measure`]) -> results ([`output`]). Each workload is a verb with a module of its
 //! own ([`slap`]); it says what the clients send and what the server needs before.
 #![allow(clippy::doc_markdown, reason = "products such as MySQL are names, not code")]
@@ -10,9 +10,9 @@ pub mod account;
 pub mod clock;
 pub mod dialect;
 pub mod distribution;
-pub mod drive;
 pub mod endpoint;
 pub mod error;
+pub mod event_loop;
 pub mod flags;
 pub mod ingest;
 pub mod ledger;

@@ -58,7 +58,7 @@ fn main() -> ExitCode {
 
 fn unknown_verb(verb: &str) -> Error {
     let hint = did_you_mean(verb, names().into_iter());
-    Error::Usage(format!("there is no verb {verb:?}{hint}; the verbs are {}", names().join(", ")))
+    Error::Usage(format!("there is no verb {verb:?}; the verbs are {}{hint}", names().join(", ")))
 }
 
 fn usage() -> String {

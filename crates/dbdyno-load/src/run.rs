@@ -22,10 +22,10 @@ use nix::sys::resource::{UsageWho, getrusage};
 use nix::sys::time::TimeValLike;
 
 use crate::clock::{Cpu, now_ns};
-use crate::drive::dial::Dialer;
-use crate::drive::{Connections, End, Limits, Shared};
 use crate::endpoint::Endpoint;
 use crate::error::Error;
+use crate::event_loop::dial::Dialer;
+use crate::event_loop::{Connections, End, Limits, Shared};
 use crate::measure::{Interval, IntervalSink, Recorder, Span, Terms, Totals};
 use crate::network::{self, NetworkState};
 use crate::output::print;

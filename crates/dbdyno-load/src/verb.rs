@@ -9,9 +9,9 @@ use dbdyno_common::similar::did_you_mean;
 
 use crate::account::{Account, Confined};
 use crate::dialect::error_codes::is_session_lost;
-use crate::drive::End;
 use crate::endpoint::Endpoint;
 use crate::error::Error;
+use crate::event_loop::End;
 use crate::flags::{self, ACTIONS, Action, Flag, Group, ParsedFlags, Table};
 use crate::login::{self, LoginOptions};
 use crate::output::result::{RunResult, write_json};
@@ -204,7 +204,7 @@ fn words<'a>(verb: &Verb, words: &'a [String]) -> Result<(&'a str, Action), Erro
         (load, loads) => {
             let hint = did_you_mean(load, loads.iter().copied());
             let all = verb.loads.join(", ");
-            Err(Error::Usage(format!("{} has no load {load:?}{hint}; loads: {all}", verb.name)))
+            Err(Error::Usage(format!("{} has no load {load:?}; its loads are {all}{hint}", verb.name)))
         }
     }
 }
@@ -533,7 +533,7 @@ mod tests {
         assert_eq!(read(two, "write_only"), Ok(("write_only".into(), Action::All)));
         assert_eq!(read(two, "oltp_read_only"), Ok(("read_only".into(), Action::All)));
         assert!(read(two, "run").unwrap_err().contains("which load?"));
-        assert!(read(two, "read_olny run").unwrap_err().contains("did you mean read_only?"));
+        assert!(read(two, "read_olny run").unwrap_err().contains("Did you mean \"read_only\"?"));
         assert!(read(two, "read_only rnu").unwrap_err().contains("is not prepare, run or cleanup"));
         assert_eq!(read(&["insert"], "cleanup"), Ok(("insert".into(), Action::Cleanup)));
         assert_eq!(read(&[], "shop.sql run"), Ok(("shop.sql".into(), Action::Run)));

@@ -3,7 +3,7 @@
 import typer
 
 from dbdyno.cli.output import JSON, print_done, print_json
-from dbdyno.cli.servers import Fetching
+from dbdyno.cli.servers import Fetching, print_added
 from dbdyno.cli.suggestions import kernels_to_get
 
 app = typer.Typer(
@@ -12,6 +12,7 @@ app = typer.Typer(
     invoke_without_command=True,
 )
 NAME = typer.Argument(metavar="NAME", help="A kernel, as dbdyno kernels lists it.", autocompletion=kernels_to_get)
+NAMES = typer.Argument(metavar="NAME", help="Kernels, as dbdyno kernels lists them.", autocompletion=kernels_to_get)
 
 
 @app.callback()
@@ -59,6 +60,7 @@ def add(
     from dbdyno.stack.guest.kernels import add, kernels_folder, product_named
     from dbdyno.stack.guest.openzfs import DOWNLOAD_MB, add_openzfs
 
+    records = []
     for product in [product_named(name) for name in names]:  # all are known before the first is fetched
         with Fetching(product.name, product.download_mb) as progress:
             record = add(product.name, progress)
@@ -67,7 +69,11 @@ def add(
             with Fetching(product.name, DOWNLOAD_MB) as progress:
                 record = {**record, "openzfs": add_openzfs(product.name, progress)["version"]}
             words += f", with OpenZFS {record['openzfs']}"
-        print_done(words, record, json_=json_)
+        records.append(record)
+        if not json_:
+            print_done(words, record, json_=False)
+    if json_:
+        print_added(records)
 
 
 @app.command("remove")

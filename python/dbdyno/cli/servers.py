@@ -1,9 +1,10 @@
 """``dbdyno servers``: the server products that dbdyno knows, and getting one without installing it."""
 
 import sys
+from collections.abc import Mapping, Sequence
 from contextlib import ExitStack
 from pathlib import Path
-from typing import TYPE_CHECKING, Self
+from typing import TYPE_CHECKING, Any, Self
 
 import typer
 from rich.console import Console
@@ -69,7 +70,7 @@ def add(
     key: Path = typer.Option(None, metavar="FILE", help="The vendor's public key, which the signature is made with."),
     json_: bool = JSON,
 ) -> None:
-    """Download servers into the state folder; goes on where a killed try stopped."""
+    """Download servers into the state folder; resumes an interrupted download."""
     from dbdyno.errors import UserError
     from dbdyno.servers.sources.archive import Archive
     from dbdyno.servers.sources.cache import add, add_archive, product_named, tree_of
@@ -86,15 +87,25 @@ def add(
         return
     if sha256 or signature or key:
         raise UserError("--sha256, --signature and --key are for an archive; what dbdyno lists is checked anyway")
+    records = []
     for name, download_mb in [(name, product_named(name).download_mb) for name in names]:  # all are known
         with Fetching(name, download_mb) as progress:
             record = add(name, progress)
-        print_done(f"{name}: {record['version']}, in {tree_of(name)}", record, json_=json_)
+        records.append(record)
+        if not json_:
+            print_done(f"{name}: {record['version']}, in {tree_of(name)}", record, json_=False)
+    if json_:
+        print_added(records)
+
+
+def print_added(records: Sequence[Mapping[str, Any]]) -> None:
+    """Print what was added as one JSON value: an object of one name, which is what 1.0 printed; a list of several."""
+    print_json(records[0] if len(records) == 1 else records)
 
 
 @app.command("remove")
 def remove(name: str = NAME, json_: bool = JSON) -> None:
-    """Remove one that was added, or what is left of a killed try."""
+    """Remove a server that was added, or an incomplete download."""
     from dbdyno.servers.sources.cache import remove
 
     removed = remove(name)

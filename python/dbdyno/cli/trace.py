@@ -24,7 +24,9 @@ def record(
     device: str = typer.Argument(
         metavar="DEVICE", help="sda, sda1, /dev/loop3 or an emulated disk by its name.", autocompletion=block_devices
     ),
-    seconds: str = typer.Option(None, "--seconds", "-s", metavar="TIME", help='How long, such as "60s"; to Ctrl-C.'),
+    seconds: str = typer.Option(
+        None, "--seconds", "-s", metavar="TIME", help='How long, such as "60s"; until Ctrl-C, if not given.'
+    ),
     output: str = typer.Option("", "--output", "-o", metavar="FILE", help="A new file; DEVICE.blkparse by default."),
     max_size: str = typer.Option("1G", "--max-size", metavar="SIZE", help="The recording ends where the file is full."),
     json_: bool = JSON,

@@ -1,6 +1,7 @@
 """A study file as TOML, read within bounds; what all its sections are made of, and what every load says."""
 
 import re
+import sys
 import tomllib
 from pathlib import Path
 from typing import Annotated, Any, ClassVar, Literal, get_args
@@ -38,7 +39,9 @@ def read_document(path: Path) -> tuple[str, dict[str, Any], dict[str, int]]:
     except ValueError:  # of Python itself: a whole number of more digits than it takes
         number = _DIGITS.search(text)
         line = text.count("\n", 0, number.start()) + 1 if number else 1
-        raise UserError(f"{path}:{line}: a number of {len(number[0]) if number else 'too many'} digits") from None
+        digits = len(number[0]) if number else "too many"
+        most = sys.get_int_max_str_digits()
+        raise UserError(f"{path}:{line}: a number has {digits} digits; at most {most} are read") from None
     for name, value in raw.items():
         if depth_of(value) >= MAX_DEPTH:
             raise UserError(f"{path}: {name[:60]!r} is nested too deep; at most {MAX_DEPTH} levels are read")

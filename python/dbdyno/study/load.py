@@ -256,6 +256,10 @@ def load_study(path: Path, scale: str = "") -> Study:
 
     """
     text, raw, lines = read_document(path)
+    if raw.keys() <= {"version"}:
+        holds = "has no section but its version" if raw else "is empty"
+        needs = "a study needs [study], [stack] and [workload]"
+        raise UserError(f"{path}: {holds}; {needs}: write them, or have dbdyno new write a study to start from")
     try:
         studies = _at_every_scale(path, text, raw)
     except _Mistakes as error:

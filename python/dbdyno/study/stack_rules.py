@@ -355,8 +355,12 @@ def _missing(_: TrialSpec, __: Path) -> Iterator[Mistake]:
     yield Mistake(("stack", "device"), "is missing; give it unless stack.server is an external one")
 
 
+# How a field that one kind of device has, and another has not, can stand in one study with both.
+_APART = "leave it out, or give it in a level of [levels] with another device"
+
+
 def _here(spec: TrialSpec, _: Path) -> Iterator[Mistake]:
-    why = f'can\'t be set with device = "{HERE}", a directory of the host as it is'
+    why = f'can\'t be set with device = "{HERE}", a folder of the host as it is; {_APART}'
     yield from _unsettable(spec, ("size", "scheduler", "filesystem", "serial"), ("queue", "filesystem"), why)
 
 
@@ -371,7 +375,7 @@ def _memory(spec: TrialSpec, folder: Path) -> Iterator[Mistake]:
         yield Mistake(("stack", "filesystem"), text)
     else:
         yield from _filesystem(spec)
-        why = f'can\'t be set with device = "{MEMORY}", which is not a device'
+        why = f'can\'t be set with device = "{MEMORY}", which is not a device; {_APART}'
         yield from _unsettable(spec, ("scheduler", "serial"), ("queue",), why)
         if filesystem not in {None, IN_MEMORY}:
             text = f'is {shown(filesystem)}; with device = "{MEMORY}" it is "{IN_MEMORY}"'

@@ -55,6 +55,27 @@ def test_a_list(dbdyno, desk, typed):
     assert desk.exists()
 
 
+@pytest.mark.parametrize(
+    ("verb", "names", "record_file"),
+    [
+        ("servers", ["mariadb-11.4", "mysql-5.6"], "server.json"),
+        ("kernels", ["debian-6.1", "debian-6.12"], "kernel.json"),
+    ],
+)
+def test_what_is_added_is_an_object_for_one_name_and_a_list_for_several(dbdyno, state, verb, names, record_file):
+    """What is there already is not fetched again, so no registry is asked."""
+    for name in names:
+        folder = state / verb / name
+        folder.mkdir(parents=True)
+        (folder / record_file).write_text(json.dumps({"name": name, "version": "1", "release": "1"}))
+    _, one, _ = dbdyno(verb, "add", names[0], "--json")
+    code, several, _ = dbdyno(verb, "add", *names, "--json")
+    assert code == 0
+    assert (json.loads(one)["schema"], json.loads(one)["name"]) == (1, names[0])
+    assert [record["name"] for record in json.loads(several)] == names
+    assert dbdyno(verb, "add", *names)[1].splitlines() == [f"{name}: 1, in {state / verb / name}" for name in names]
+
+
 @pytest.mark.parametrize("typed", ["report runs/a", "report runs/a runs/b", "rank runs/a", "compare runs/a runs/b"])
 def test_it_is_the_format_of_that_name(dbdyno, desk, typed):
     assert dbdyno(*typed.split(), "--json") == dbdyno(*typed.split(), "--format", "json")

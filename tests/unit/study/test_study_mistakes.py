@@ -29,7 +29,8 @@ KERNELS = (
     f"{', '.join(BOOTED_KERNELS)} and the absolute path of a kernel: its image, or the folder of its unpacked package"
 )
 MODELS = ", ".join([*(model["name"] for model in device_models()), "here", "memory", "/dev/disk/by-id/..."])
-HERE = 'can\'t be set with device = "here", a directory of the host as it is'
+APART = "leave it out, or give it in a level of [levels] with another device"
+HERE = f'can\'t be set with device = "here", a folder of the host as it is; {APART}'
 ONE_THAT_DOES = ", or simulate one that does (stack.kernel)"
 SERVERS = "mariadb, mariadb-10.5, mariadb-10.11, mariadb-11.4, mariadb-11.8, mysql-5.5, mysql-5.6, mysql-5.7, "
 SERVERS += "mysql-8.0, mysql-9, mariadb-10.6, mysql-8.4, percona-8.0, percona-8.4, none"
@@ -357,9 +358,9 @@ IN_STACK = {
     "memory is no device": (
         [(DEVICES, '"memory"'), (BASELINE, "")],
         [
-            ':8: stack.scheduler: can\'t be set with device = "memory", which is not a device',
+            f':8: stack.scheduler: can\'t be set with device = "memory", which is not a device; {APART}',
             ':9: stack.filesystem: is "ext4"; with device = "memory" it is "tmpfs"',
-            ':12: queue.nr_requests: can\'t be set with device = "memory", which is not a device',
+            f':12: queue.nr_requests: can\'t be set with device = "memory", which is not a device; {APART}',
         ],
     ),
     "a real disk is no memory": (
@@ -784,14 +785,16 @@ def test_of_a_drive_that_is_not_known_nothing_else_is_asked(write_study):
     assert "is missing" not in refusal(path)
 
 
-def test_an_empty_file_is_told_what_a_study_needs(write_study):
-    path = write_study(text="")
-    assert refusal(path).splitlines() == [
-        f"{path}: version: is missing; this dbdyno reads version = 1",
-        f"{path}: study: is missing; a study needs [study]",
-        f"{path}: stack: is missing; a study needs [stack]",
-        f"{path}: workload: is missing; a study needs [workload]",
-    ]
+@pytest.mark.parametrize(
+    ("text", "holds"),
+    [("", "is empty"), ("# nothing\n", "is empty"), ("version = 1\n", "has no section but its version")],
+)
+def test_an_empty_file_is_told_in_one_sentence_what_a_study_needs(write_study, text, holds):
+    path = write_study(text=text)
+    assert refusal(path) == (
+        f"{path}: {holds}; a study needs [study], [stack] and [workload]: "
+        "write them, or have dbdyno new write a study to start from"
+    )
 
 
 # ESC, DEL, the one-byte CSI, a right-to-left override: each written as a TOML escape.

@@ -208,7 +208,7 @@ fn unknown(scheduler: &'static str, tunables: &[Tunable], name: &str) -> Schedul
         "; it has none".to_owned()
     } else {
         let near = similar::did_you_mean(name, known.iter().copied());
-        if near.is_empty() { format!("; its tunables are {}", known.join(", ")) } else { near }
+        format!("; its tunables are {}{near}", known.join(", "))
     };
     SchedulerError::Tunable { scheduler, name: name.to_owned(), hint }
 }
@@ -241,7 +241,7 @@ pub enum SchedulerError {
         most: u64,
     },
     /// No such scheduler in this kernel.
-    #[error("kernel {kernel} has no scheduler \"{name}\"{hint}; it has {known}")]
+    #[error("kernel {kernel} has no scheduler \"{name}\"; it has {known}{hint}")]
     Unknown {
         /// The kernel.
         kernel: &'static str,
@@ -405,7 +405,8 @@ mod tests {
         let message = |name, tunable| scheduler(name, &[tunable]).err().unwrap().to_string();
         assert_eq!(
             message(SchedulerName::Deadline, ("read_expires", 3)),
-            "scheduler deadline has no tunable \"read_expires\": did you mean read_expire?"
+            "scheduler deadline has no tunable \"read_expires\"; its tunables are read_expire, write_expire, writes_starved, \
+             front_merges, fifo_batch. Did you mean \"read_expire\"?"
         );
         assert_eq!(
             message(SchedulerName::Deadline, ("front_merges", 2)),

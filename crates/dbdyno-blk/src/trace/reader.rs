@@ -127,7 +127,7 @@ impl ReadOptions {
     ) -> Result<Self, (&'static str, String)> {
         let unknown = |what: &str, name: &str, known: String| {
             let hint = did_you_mean(name, known.split(", "));
-            format!("there is no {what} {name:?}{hint}; choose one of {known}")
+            format!("there is no {what} {name:?}; choose one of {known}{hint}")
         };
         let list = |units: &[(&'static str, &'static str, u64)]| {
             units.iter().map(|(name, ..)| *name).collect::<Vec<_>>().join(", ")

@@ -131,7 +131,7 @@ impl Content {
         let known: Vec<String> = self.lock().recording.forks.keys().cloned().collect();
         let hint = did_you_mean(name, known.iter().map(String::as_str));
         let known = if known.is_empty() { "none yet".to_owned() } else { known.join(", ") };
-        format!("there is no cut {name:?}{hint}; there are: {known}")
+        format!("there is no cut {name:?}; there are: {known}{hint}")
     }
 }
 

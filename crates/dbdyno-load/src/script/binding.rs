@@ -4,7 +4,7 @@
 use std::sync::Arc;
 use std::sync::atomic::AtomicU64;
 
-use dbdyno_common::similar::nearest;
+use dbdyno_common::similar::{did_you_mean, nearest};
 
 use super::lexer::{Lexeme, Mistake, SourceFile, Token, in_word};
 use super::model::{Block, DIGITS, Generator, LETTERS, Literal, OneOf, Piece, Place, Template, unquoted};
@@ -261,8 +261,8 @@ fn bind<'n, N: Iterator<Item = &'n str>>(
             None if touches_word => sql.push_str(lexeme.text),
             None => {
                 let name = &lexeme.text[1..];
-                let hint = nearest(name, names()).map_or_else(String::new, |near| format!("did you mean :{near}? "));
-                let text = format!(":{name} is not defined: {hint}Define it above as :{name} = uniform(1, 100)");
+                let hint = nearest(name, names()).map_or_else(String::new, |near| format!(". Did you mean :{near}?"));
+                let text = format!(":{name} is not defined; define it above as :{name} = uniform(1, 100){hint}");
                 return Err(Mistake::new(lexeme.at, text));
             }
         }
@@ -666,9 +666,8 @@ impl<'a> Reader<'_, 'a> {
         };
         let Some((known, usage)) = FUNCTIONS.iter().find(|(known, _)| name.is_word(known)) else {
             let names = FUNCTIONS.map(|(known, _)| known);
-            let hint = nearest(&name.text.to_ascii_lowercase(), names.into_iter())
-                .map_or_else(String::new, |near| format!("did you mean {near}? "));
-            let text = format!("there is no function {}: {hint}There are {}", name.text, names.join(", "));
+            let hint = did_you_mean(&name.text.to_ascii_lowercase(), names.into_iter());
+            let text = format!("there is no function {}; there are {}{hint}", name.text, names.join(", "));
             return Err(Mistake::new(name.at, text));
         };
         if *known == "list" {
@@ -911,8 +910,8 @@ mod tests {
             ("uniform(1.5, 2)", "uniform(1.5, 2)|write uniform"),
             ("zipf(1, 9, 101)", "zipf(1, 9, 101)|write zipf"),
             ("uniform", "uniform|write uniform(low, high)"),
-            ("uniforn(1, 2)", "uniforn(1, 2)|there is no function uniforn: did you mean uniform?"),
-            ("now()", "now()|there is no function now: There are uniform, zipf"),
+            ("uniforn(1, 2)", "uniforn(1, 2)|there is no function uniforn; there are uniform, "),
+            ("now()", "now()|there is no function now; there are uniform, zipf"),
             ("uniform(1, 2", "2|a , or ) is missing"),
             ("uniform(1 2)", "2)|a , or ) is missing"),
             ("uniform(1, 2) * 3", "* 3|* is too much here"),

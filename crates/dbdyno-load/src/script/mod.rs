@@ -295,7 +295,7 @@ fn check_name<'a>(
     let hint = did_you_mean(name, names.clone());
     let all = names.collect::<Vec<_>>().join(", ");
     let all = if all.is_empty() { "none" } else { &all };
-    Err(Error::Usage(format!("--{flag}={name}: the script has no {what} {name}{hint}; there is {all}")))
+    Err(Error::Usage(format!("--{flag}={name}: the script has no {what} {name}; there is {all}{hint}")))
 }
 
 fn weigh(script: &mut Script, values: &Values<'_>) -> Result<(), Error> {
@@ -399,10 +399,10 @@ mod tests {
     fn what_is_wrong_is_named() {
         let file = File::new("wrong", b":rows = 5\n-- name: buy\nDO :rows;");
         let refused = |flags: &[(&'static str, &str)]| read(flags, file.name()).unwrap_err();
-        assert!(refused(&[("weights", "bay=3")]).contains("no block bay: did you mean buy?; there is buy"));
+        assert!(refused(&[("weights", "bay=3")]).contains("no block bay; there is buy"));
         assert!(refused(&[("weights", "buy")]).contains("--weights=buy: write"));
         assert!(refused(&[("weights", "buy=0")]).contains("all weights are 0"));
-        assert!(refused(&[("set", "row=3")]).contains("no constant row: did you mean rows?"));
+        assert!(refused(&[("set", "row=3")]).contains("no constant row; there is rows"));
         assert!(refused(&[("set", "rows")]).contains("name=value"));
         assert!(read(&[("set", "rows=3")], file.name()).is_ok());
         assert!(read(&[], "").unwrap_err().contains("which script?"));

@@ -445,8 +445,11 @@ SELECT stock FROM items WHERE id = :id;
     #[test]
     fn mistakes_are_shown_with_place_and_remedy() {
         let wrong = [
-            ("SELECT :idd;\n:id = uuid()", "1:8: :idd is not defined: did you mean :id? Define it above as :idd = "),
-            ("\n SELECT 1, :x", "2:12: :x is not defined: Define it above"),
+            (
+                "SELECT :idd;\n:id = uuid()",
+                "1:8: :idd is not defined; define it above as :idd = uniform(1, 100). Did you mean :id?",
+            ),
+            ("\n SELECT 1, :x", "2:12: :x is not defined; define it above"),
             ("SELECT ?", "1:8: ? is not a parameter"),
             ("", "1:1: there is nothing to run"),
             ("-- setup:\nSELECT 1;", "1:1: there is nothing to run"),

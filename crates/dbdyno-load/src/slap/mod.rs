@@ -736,7 +736,7 @@ mod tests {
         for (line, expected) in [
             ("", "give -a (--auto-generate-sql) or --query"),
             ("-a --auto-generate-sql-load-type=key", "needs a key"),
-            ("-a --auto-generate-sql-load-type=wirte", "did you mean write?"),
+            ("-a --auto-generate-sql-load-type=wirte", "Did you mean \"write\"?"),
             ("-a --concurency=3", "did you mean --concurrency?"),
             ("-a -c 0", "1 to 100000 each"),
             ("-a -c 5 --number-of-queries=3", "leaves none"),

@@ -62,7 +62,7 @@ PRODUCTS = {
             Debian(("bullseye", "bullseye-security"), ("mariadb-server-core-10.5",)),
             _MARIADB,
             19,
-            87,
+            79,
         ),
         Product(
             "mariadb-10.11",
@@ -86,7 +86,7 @@ PRODUCTS = {
             ),
             _MARIADB,
             149,
-            350,
+            320,
         ),
         Product(
             "mariadb-11.8",
@@ -95,7 +95,7 @@ PRODUCTS = {
             Debian(("trixie", "trixie-security"), ("mariadb-server-core", "mariadb-plugin-rocksdb")),
             (*_MARIADB, "rocksdb"),
             36,
-            153,
+            139,
         ),
         Product(
             "mysql-9",
@@ -104,7 +104,7 @@ PRODUCTS = {
             Debian(("sid",), ("mysql-server-core",)),
             _CLASSIC,
             58,
-            329,
+            335,
         ),
         Product(
             "mysql-8.0",
@@ -156,7 +156,7 @@ PRODUCTS = {
             ),
             _CLASSIC,
             31,
-            80,
+            82,
         ),
         Product(
             "mysql-5.5",

@@ -62,8 +62,8 @@ mod tests {
     use rustix::net::sockopt::set_socket_send_buffer_size;
 
     use super::*;
-    use crate::drive::epoll::EpollWire;
-    use crate::drive::uring::UringWire;
+    use crate::event_loop::epoll::EpollWire;
+    use crate::event_loop::uring::UringWire;
 
     const SOON: Duration = Duration::from_secs(60); // also on a busy host
 
