@@ -297,13 +297,20 @@ class _Side:
         return Interference(self.name, disturbed, len(trials)) if mostly(disturbed, len(trials)) else None
 
     def obstacle(self, treatment: Treatment, usable: int) -> Obstacle | None:
-        if treatment.id in self.blocks.dropped:
-            return Dropped(treatment.label, self.name)
-        if zeros := self.blocks.without_ratio(treatment.id, self.run.design.metric):
-            return ZeroFigures(treatment.label, self.run.design.metric, zeros, self.name)
-        if limiting := limiting_hosts(self.blocks.of(treatment.id)):
-            return LimitedClients(treatment.label, limiting, self.name)
+        if obstacle := obstacle_of(self.blocks, treatment, self.run.design.metric, self.name):
+            return obstacle
         return TooFew(usable, MIN_TRIALS, "trial", self.name) if usable < MIN_TRIALS else None
+
+
+def obstacle_of(blocks: UsableBlocks, treatment: Treatment, metric: str, run: WhichRun = "") -> Obstacle | None:
+    """Return why a treatment's figures of one run are not to be compared with those of another."""
+    if treatment.id in blocks.dropped:
+        return Dropped(treatment.label, run)
+    if zeros := blocks.without_ratio(treatment.id, metric):
+        return ZeroFigures(treatment.label, metric, zeros, run)
+    if limiting := limiting_hosts(blocks.of(treatment.id)):
+        return LimitedClients(treatment.label, limiting, run)
+    return None
 
 
 def compare(
