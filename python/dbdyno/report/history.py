@@ -83,7 +83,8 @@ def _brief(history: RunHistory, change: ChangeInTime) -> str:
     word = {Word.FASTER: f"{size} faster", Word.SLOWER: f"{size} slower"}.get(change.word, f"moved by {size}")
     within = f", within {margin_text(history.margin)}" if change.word is Word.EQUIVALENT else ""
     doubt = ", which is undecided" if change.word is Word.UNDECIDED else ""
-    return f"{word} since {history.names[change.after]}{within}{doubt}"
+    unknown = "" if change.distinctions or doubt else ", where nothing known differs"
+    return f"{word} since {history.names[change.after]}{within}{doubt}{unknown}"
 
 
 def _sentence(history: RunHistory, course: Course, change: ChangeInTime) -> str:

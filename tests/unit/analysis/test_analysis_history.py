@@ -254,3 +254,10 @@ def test_a_change_within_a_bucket_of_the_figures_has_no_word(nights, bucket, wor
     assert change.word is word
     assert change.effect.high - change.effect.low > 2 * 0.85 * bucket
     assert ("buckets that are 15 % wide" in shown["reason"]) is (word is Word.UNDECIDED)
+
+
+def test_the_headline_says_where_nothing_known_explains_a_change(nights):
+    values = document(history(nights(18, host_from=14))).values()
+    assert "level t1 20 % slower since night15, where nothing known differs" in values["headline"]
+    assert values["headline"].endswith("% slower since night10."), "the server's version explains t2's"
+    assert [bool(one["distinctions"]) for one in values["verdicts"]] == [False, True]
