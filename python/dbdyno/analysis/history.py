@@ -43,10 +43,12 @@ from dbdyno.analysis.statistics import Estimate, Floats, log_margin, long_run_va
 from dbdyno.analysis.two_runs import (
     HostShift,
     Interference,
+    OtherHost,
     Withheld,
     check_comparable,
     control_among,
     distinctions,
+    has_other_host,
     matched_treatments,
     obstacle_of,
 )
@@ -285,7 +287,9 @@ def _course(  # noqa: PLR0913, PLR0917  (what a course is made from)
     for place, shift in enumerate(found):
         before, after = (_Stretch(points[ends[at] : ends[at + 1]], parts[at]) for at in (place, place + 1))
         change = _changed(shift, before, after, points, same, sd, freedom, metric, margin)
-        changes.append(_withhold_word(change, _made_by(label, before, after, change, metric, margin)))
+        on_another = control is None and has_other_host(runs[change.before], runs[change.after])
+        made_by = OtherHost() if on_another else None
+        changes.append(_withhold_word(change, made_by or _made_by(label, before, after, change, metric, margin)))
     return Course(
         label=label,
         points=points,

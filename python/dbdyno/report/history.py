@@ -7,11 +7,12 @@ from typing import Any
 from dbdyno.analysis.blocks import RefusedError
 from dbdyno.analysis.history import MIN_RUNS, ChangeInTime, Course, RunHistory
 from dbdyno.analysis.lateness import EmulatedCpu, LateDisk
-from dbdyno.analysis.two_runs import HostShift, Interference
+from dbdyno.analysis.two_runs import HostShift, Interference, OtherHost
 from dbdyno.analysis.verdict.reasons import UnequalFailures
 from dbdyno.model.word import Word
 from dbdyno.model.wording import capital, count, listed, margin_text, number, percent, percent_range
 from dbdyno.report.charts import history as chart
+from dbdyno.report.comparison import OTHER_HOST
 from dbdyno.report.document import Block, Document, Paragraph, Section, Table, bullets
 from dbdyno.report.reasons import cause_text, reason_text, resolution_text
 from dbdyno.report.source import effect_values
@@ -110,6 +111,8 @@ def _doubt(history: RunHistory, change: ChangeInTime) -> str:
             return f"{measured} interference met {of_runs}"
         case HostShift():
             return f"{measured} another treatment, in which nothing is known to differ, changed then too"
+        case OtherHost():
+            return f"{measured} {OTHER_HOST}"
         case UnequalFailures() | LateDisk() | EmulatedCpu() as cause:
             return f"{measured} {cause_text(cause)}"
         case _:

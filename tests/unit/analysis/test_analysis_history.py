@@ -8,6 +8,7 @@ import pytest
 from dbdyno.analysis.blocks import RefusedError
 from dbdyno.analysis.history import MIN_RUNS, history, shifts
 from dbdyno.analysis.lateness import EmulatedCpu
+from dbdyno.analysis.two_runs import OtherHost
 from dbdyno.analysis.verdict.reasons import UnequalFailures, ZeroFigures
 from dbdyno.model.word import Word
 from dbdyno.report.history import document
@@ -261,3 +262,15 @@ def test_the_headline_says_where_nothing_known_explains_a_change(nights):
     assert "level t1 20 % slower since night15, where nothing known differs" in values["headline"]
     assert values["headline"].endswith("% slower since night10."), "the server's version explains t2's"
     assert [bool(one["distinctions"]) for one in values["verdicts"]] == [False, True]
+
+
+def test_a_change_with_the_host_s_processors_has_no_word(nights):
+    """The server became another version in the night in which the study moved to another host."""
+    hosts = {"cores": 4, "cpu": "One CPU"}, {"cores": 64, "cpu": "Another CPU"}
+    runs = mended(nights(14), lambda night, run: replace(run, host=hosts[night >= 10]))
+    change, shown, values = shown_of(history(runs))
+    assert (change.word, change.measured, change.withheld_for) == (Word.UNDECIDED, Word.SLOWER, OtherHost())
+    assert "the host has other processors than before" in shown["reason"]
+    assert "% slower" not in values["headline"]
+    change, _, _ = shown_of(history(runs, control="level t1"))
+    assert change.word is Word.SLOWER
