@@ -34,6 +34,7 @@ class Thresholds:
     limits: FailIf
     beyond: tuple[Finding, ...]
     open: tuple[Finding, ...]
+    safety: tuple[TreatmentSafety, ...] = ()  # of all treatments, where the study asks for it
     unsafe: tuple[TreatmentSafety, ...] = ()
     unsure: tuple[TreatmentSafety, ...] = ()
     untried: bool = False  # nothing was compared, or no power was cut, as in a run that has hardly begun
@@ -83,6 +84,7 @@ def thresholds(limits: FailIf | None, verdicts: Sequence[Finding], safety: Crash
             if any(condition.holds(finding.verdict, finding.effect.value) for condition in conditions)
         ),
         open=tuple(finding for finding in verdicts if conditions and finding.verdict.is_open),
+        safety=tuple(treatments),
         unsafe=tuple(treatment for treatment in treatments if treatment.word in _UNSAFE),
         unsure=tuple(treatment for treatment in treatments if treatment.word == "undecided"),
         untried=bool((conditions and not verdicts) or (limits.unsafe and not treatments)),

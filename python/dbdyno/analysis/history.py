@@ -19,9 +19,12 @@ name a change, as far as a night's noise is like these models of it.
 
 Runs are not randomised in time: what the host did counts as well. Two runs in a row that nothing distinguishes, in
 settings, versions and what was read back, are an A/A pair. What moves between these is the host's doing, and a change
-found there says so; the spread of such pairs is shown beside that of all runs. A change that an emulated disk's
-lateness or an emulated CPU may account for gets no word: the functions that say so of two runs are asked about all runs
-on either side of it.
+found there says so; the spread of such pairs is shown beside that of all runs.
+
+What gets no word of two runs gets none here: the rules of ``two_runs`` are asked about all runs on either side of a
+change. These are interference, unequal failures, an emulated disk's lateness, an emulated CPU, and what did not change
+but moved at the same time. A run in which a treatment has no figures of its own, as it was dropped or its clients were
+the limit, is left out of its course, and named.
 """
 
 import math
@@ -34,10 +37,25 @@ import numpy as np
 
 from dbdyno.analysis.blocks import RefusedError, usable_blocks
 from dbdyno.analysis.fleet import block_levels
-from dbdyno.analysis.lateness import Causes, EmulatedCpu, LateDisk, Side, not_of_the_drive, that_explains
+from dbdyno.analysis.lateness import Side, not_of_the_drive, that_explains
 from dbdyno.analysis.scipy_special import special
 from dbdyno.analysis.statistics import Estimate, Floats, log_margin, long_run_variance, relative, robust_sd
-from dbdyno.analysis.two_runs import check_comparable, control_among, distinctions, matched_treatments
+from dbdyno.analysis.two_runs import (
+    HostShift,
+    Interference,
+    OtherHost,
+    Withheld,
+    check_comparable,
+    control_among,
+    distinctions,
+    has_other_host,
+    matched_treatments,
+    obstacle_of,
+)
+from dbdyno.analysis.verdict.evidence import FINE_ENOUGH, Resolution, combined, resolutions
+from dbdyno.analysis.verdict.finding import mostly
+from dbdyno.analysis.verdict.reasons import Obstacle, WhichRun
+from dbdyno.analysis.verdict.unequal import StruckBetweenRuns, extreme_of, spoiled_attempts
 from dbdyno.model.design import ALPHA, Treatment
 from dbdyno.model.metrics import Metric, metric_of
 from dbdyno.model.word import Word
@@ -122,6 +140,14 @@ class Point:
     logs: tuple[float, ...]  # ln(metric) of each block, or of its ratio
     trials: tuple[Trial, ...] = ()  # the treatment's, of these blocks
     of_control: tuple[Trial, ...] = ()
+    left_out: tuple[int, int] = (0, 0)  # attempts that the treatment alone spoiled, and its control alone
+    attempts: int = 0  # at blocks, those that count among them
+    resolution: Resolution = FINE_ENOUGH
+
+    @property
+    def net(self) -> int:
+        """How many more attempts the treatment spoiled than its control, of what was left out."""
+        return self.left_out[0] - self.left_out[1]
 
     @property
     def blocks(self) -> int:
@@ -141,7 +167,8 @@ class ChangeInTime:
     p: float
     distinctions: tuple[str, ...]  # what is known to differ between the two runs beside it; none: the host
     measured: Word  # what the figures by themselves say
-    withheld_for: LateDisk | EmulatedCpu | None = None  # why that is not the word
+    withheld_for: Withheld | None = None  # why that is not the word
+    resolution: Resolution = FINE_ENOUGH
 
 
 @dataclass(frozen=True)
@@ -156,6 +183,7 @@ class Course:
     inside_sd: float  # what of it the noise inside runs explains, on average
     pairs_sd: float  # the same as run_sd from A/A pairs alone
     pairs: int  # A/A pairs: runs in a row that nothing distinguishes
+    without_figures: tuple[tuple[int, Obstacle], ...] = ()  # places of runs that are left out, and why
 
 
 @dataclass(frozen=True)
@@ -168,7 +196,7 @@ class RunHistory:
     times: list[str]  # when each began, ISO 8601
     courses: list[Course]
     control: str | None
-    alone: list[str] = field(default_factory=list)  # labels that fewer than ``MIN_RUNS`` runs have
+    alone: list[str] = field(default_factory=list)  # labels of which fewer than ``MIN_RUNS`` runs have figures
 
 
 def in_order_of_time(runs: Sequence[tuple[str, Run]]) -> list[tuple[str, Run]]:
@@ -216,9 +244,9 @@ def history(
         margin=width,
         names=[name for name, _ in ordered],
         times=[began(run) for run in runs],
-        courses=courses,
+        courses=courses if control else _without_shifts_of_the_host(courses),
         control=control,
-        alone=[label for label in labels if label not in judged],
+        alone=[course.label for course in courses if len(course.points) < MIN_RUNS],
     )
 
 
@@ -231,10 +259,15 @@ def _course(  # noqa: PLR0913, PLR0917  (what a course is made from)
     margin: float,
     alpha: float,
 ) -> Course:
-    points = []
+    points, without = [], []
     for place, (run, of_run) in enumerate(zip(runs, counterparts, strict=True)):
-        if label in of_run and (point := _point(place, run, of_run[label], of_run[control] if control else None)):
+        if label not in of_run:
+            continue
+        point = _point(place, run, of_run[label], of_run[control] if control else None)
+        if isinstance(point, Point):
             points.append(point)
+        elif point:
+            without.append((place, point))
     values = np.array([point.value for point in points])
     errors = [point.error for point in points if math.isfinite(point.error)]
     inside = math.sqrt(float(np.mean(np.square(errors)))) if errors else 0.0
@@ -250,17 +283,13 @@ def _course(  # noqa: PLR0913, PLR0917  (what a course is made from)
         what = distinctions(runs[one.run], runs[other.run], pair)
         same.append(what)
         of_pairs += [] if what else [other.value - one.value]
-    changes = [
-        _withhold_word(
-            _changed(shift, parts[place], parts[place + 1], points, same, sd, freedom, metric, margin),
-            not_of_the_drive(
-                _sides(label, points[ends[place] : ends[place + 1]], points[ends[place + 1] : ends[place + 2]]),
-                metric,
-                margin,
-            ),
-        )
-        for place, shift in enumerate(found)
-    ]
+    changes = []
+    for place, shift in enumerate(found):
+        before, after = (_Stretch(points[ends[at] : ends[at + 1]], parts[at]) for at in (place, place + 1))
+        change = _changed(shift, before, after, points, same, sd, freedom, metric, margin)
+        on_another = control is None and has_other_host(runs[change.before], runs[change.after])
+        made_by = OtherHost() if on_another else None
+        changes.append(_withhold_word(change, made_by or _made_by(label, before, after, change, metric, margin)))
     return Course(
         label=label,
         points=points,
@@ -272,12 +301,40 @@ def _course(  # noqa: PLR0913, PLR0917  (what a course is made from)
         if of_pairs
         else math.nan,
         pairs=len(of_pairs),
+        without_figures=tuple(without),
     )
 
 
-def _point(place: int, run: Run, treatment: Treatment, control: Treatment | None) -> Point | None:
-    """Return a treatment in one run; None where no block has a figure."""
+def _without_shifts_of_the_host(courses: Sequence[Course]) -> list[Course]:
+    """Return the courses, of which no change has a word where one that nothing explains is ``LAST[0]`` runs away.
+
+    The host moved there, so that such a change is of host and version together.
+    """
+    moved = {(course.label, change.after) for course in courses for change in course.changes if not change.distinctions}
+
+    def is_of_the_host(label: str, change: ChangeInTime) -> bool:
+        others = (after for other, after in moved if other != label)
+        return bool(change.distinctions) and any(abs(after - change.after) < LAST[0] for after in others)
+
+    return [
+        replace(
+            course,
+            changes=[
+                _withhold_word(change, HostShift() if is_of_the_host(course.label, change) else None)
+                for change in course.changes
+            ],
+        )
+        for course in courses
+    ]
+
+
+def _point(place: int, run: Run, treatment: Treatment, control: Treatment | None) -> Point | Obstacle | None:
+    """Return a treatment in one run, or why its figures there are not its own; None where no block has any."""
     blocks = usable_blocks(run)
+    about = [treatment, *([control] if control else [])]
+    for each in about:
+        if obstacle := obstacle_of(blocks, each, run.design.metric):
+            return obstacle
     levels = block_levels(blocks, [treatment.id], run.design.metric)
     of_control = block_levels(blocks, [control.id], run.design.metric) if control else dict.fromkeys(levels, 0.0)
     at = [block for block in levels if block in of_control]
@@ -288,7 +345,97 @@ def _point(place: int, run: Run, treatment: Treatment, control: Treatment | None
     trials, trials_of_control = (
         tuple(blocks.trials[block][each.id] for block in at) if each else () for each in (treatment, control)
     )
-    return Point(place, float(np.mean(logs)), error, tuple(logs), trials, trials_of_control)
+    spoiled, weights = spoiled_attempts(run, blocks), {treatment.id: 1.0} | ({control.id: -1.0} if control else {})
+    of_metric = metric_of(run.design)
+    steps = resolutions(blocks, of_metric.name, of_metric.unit)
+    return Point(
+        run=place,
+        value=float(np.mean(logs)),
+        error=error,
+        logs=tuple(logs),
+        trials=trials,
+        of_control=trials_of_control,
+        left_out=(
+            spoiled.favouring(weights).left_out,
+            spoiled.favouring({id_: -weight for id_, weight in weights.items()}).left_out,
+        ),
+        attempts=len(blocks.trials) + len(blocks.void),
+        resolution=combined((1.0, steps.get(each.id, FINE_ENOUGH)) for each in about),
+    )
+
+
+@dataclass(frozen=True)
+class _Stretch:
+    """The runs between two changes, with their values, of which extremes are cut."""
+
+    points: Sequence[Point]
+    values: Floats
+
+    @property
+    def left_out(self) -> tuple[int, int]:
+        return sum(point.left_out[0] for point in self.points), sum(point.left_out[1] for point in self.points)
+
+    @property
+    def attempts(self) -> int:
+        return sum(point.attempts for point in self.points)
+
+    @property
+    def trials(self) -> list[Trial]:
+        return [trial for point in self.points for trial in (*point.trials, *point.of_control)]
+
+    @property
+    def resolution(self) -> Resolution:
+        return max((point.resolution for point in self.points), key=attrgetter("log_width"))
+
+    def interference(self, name: WhichRun) -> Interference | None:
+        disturbed = sum(trial.disturbed for trial in self.trials)
+        return Interference(name, disturbed, len(self.trials)) if mostly(disturbed, len(self.trials)) else None
+
+    def bound(self, missing: int, sign: float) -> float:
+        """Return the mean of its values, had ``missing`` blocks that are left out lain at the extreme of all blocks."""
+        extreme = extreme_of(np.array([log for point in self.points for log in point.logs]), sign)
+        side = 1 if sum(point.net for point in self.points) > 0 else -1
+        nets = np.array([max(0, side * point.net) for point in self.points], dtype=float)
+        of_each = missing * nets / nets.sum() if nets.any() else nets
+        numbers = np.array([len(point.logs) for point in self.points])
+        away = np.array([extreme - point.value for point in self.points])
+        return float(np.mean(self.values + away * of_each / (numbers + of_each)))
+
+
+def _made_by(  # noqa: PLR0913, PLR0917  (as above)
+    label: str, before: _Stretch, after: _Stretch, change: ChangeInTime, metric: Metric, margin: float
+) -> Withheld | None:
+    """Return what else than a change may have made it."""
+    if disturbed := before.interference("before") or after.interference("after"):
+        return disturbed
+    has_control = any(point.of_control for point in after.points)
+    struck = StruckBetweenRuns(
+        (f"{label} (before)", f"{label} (after)"),
+        before.left_out,
+        after.left_out,
+        (before.attempts, after.attempts),
+        has_control=has_control,
+    )
+    if cause := struck.cause:
+        half = (
+            (math.log1p(change.effect.high) - math.log1p(change.effect.low)) / 2 if change.effect.bounded else math.inf
+        )
+        missing = struck.missing
+        for sign in (-1.0, 1.0):
+            value = after.bound(missing[1], sign) - before.bound(missing[0], -sign)
+            if _word_of(value, half, metric, margin, is_change=abs(value) > half) is not change.word:
+                return cause
+    causes = not_of_the_drive(_sides(label, before.points, after.points), metric, margin)
+    return that_explains(causes, change.effect, change.word)
+
+
+def _word_of(value: float, half: float, metric: Metric, margin: float, *, is_change: bool) -> Word:
+    """Return the word on a change by ``value`` with an interval of ``half`` to either side, both as logarithms."""
+    if abs(value) + half < log_margin(margin):
+        return Word.EQUIVALENT
+    if not is_change:
+        return Word.UNDECIDED
+    return Word.FASTER if (value > 0) == metric.more_is_better else Word.SLOWER
 
 
 def _sides(label: str, before: Sequence[Point], after: Sequence[Point]) -> list[Side]:
@@ -314,8 +461,8 @@ def _cut(values: Floats) -> Floats:
 
 def _changed(  # noqa: PLR0913, PLR0917  (as above)
     shift: Shift,
-    before: Floats,
-    after: Floats,
+    before: _Stretch,
+    after: _Stretch,
     points: Sequence[Point],
     same: Sequence[tuple[str, ...]],
     sd: float,
@@ -323,28 +470,35 @@ def _changed(  # noqa: PLR0913, PLR0917  (as above)
     metric: Metric,
     margin: float,
 ) -> ChangeInTime:
-    value = float(after.mean() - before.mean())
-    half = _reach(freedom) * sd * math.sqrt(1 / len(before) + 1 / len(after)) if math.isfinite(sd) else math.inf
+    value = float(after.values.mean() - before.values.mean())
+    runs = len(before.points), len(after.points)
+    resolution = combined((1.0, each.resolution) for each in (before, after))
+    half = (
+        resolution.log_width + _reach(freedom) * sd * math.sqrt(1 / runs[0] + 1 / runs[1])
+        if math.isfinite(sd)
+        else math.inf
+    )
     low = relative(value - half) if math.isfinite(half) else -math.inf
-    effect = Estimate(relative(value), low, relative(value + half), len(before) + len(after))
-    inside = effect.bounded and abs(value) + half < log_margin(margin)
-    better = Word.FASTER if (value > 0) == metric.more_is_better else Word.SLOWER
+    effect = Estimate(relative(value), low, relative(value + half), sum(runs))
+    word = _word_of(value, half, metric, margin, is_change=abs(value) > resolution.log_width)
+    if word is Word.EQUIVALENT and resolution.too_coarse(margin):
+        word = Word.UNDECIDED
     return ChangeInTime(
         before=points[shift.place - 1].run,
         after=points[shift.place].run,
         found=points[shift.found].run,
         effect=effect,
-        word=Word.EQUIVALENT if inside else better,
+        word=word,
         p=shift.p,
         distinctions=same[shift.place - 1],
-        measured=Word.EQUIVALENT if inside else better,
+        measured=word,
+        resolution=resolution,
     )
 
 
-def _withhold_word(change: ChangeInTime, causes: Causes) -> ChangeInTime:
+def _withhold_word(change: ChangeInTime, cause: Withheld | None) -> ChangeInTime:
     """Return the change without its word and its interval where something else than a change may account for it."""
-    cause = that_explains(causes, change.effect, change.word)
-    if cause is None:
+    if cause is None or change.withheld_for is not None:
         return change
     effect = replace(change.effect, low=-math.inf, high=math.inf)
     return replace(change, word=Word.UNDECIDED, effect=effect, withheld_for=cause)

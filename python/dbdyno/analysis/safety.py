@@ -18,8 +18,10 @@ from dbdyno.analysis.scipy_special import special
 from dbdyno.analysis.statistics import Estimate, Floats, holm, log_ratios
 from dbdyno.analysis.summary import TreatmentSummary
 from dbdyno.analysis.verdict.evidence import evidence, relative_estimate
+from dbdyno.analysis.verdict.finding import Finding, either_way
 from dbdyno.model.cut import BOUND_MOST, OUTCOMES, SURVIVORS, WHEN, CrashMode, Cut, Outcome, Survivors, When
 from dbdyno.model.design import ALPHA, Comparison, Treatment
+from dbdyno.model.word import Word as Verdict
 from dbdyno.store.cuts import name_of
 from dbdyno.store.records import Run, Trial
 
@@ -472,11 +474,12 @@ def _of_pair(pair: Comparison, by_block: ByBlock) -> Iterator[SafetyDifference]:
         if level[0] + baseline[0]:
             p = p_by_runs(*counts_by_run)
             p_if_independent = fisher(*level, *baseline)
+            found = _direction(*counts_by_run)
             yield SafetyDifference(
                 pair.level,
                 pair.baseline,
                 question,
-                "no difference shown",
+                found,
                 p,
                 p,
                 p_if_independent,
@@ -497,6 +500,23 @@ def _of_pair(pair: Comparison, by_block: ByBlock) -> Iterator[SafetyDifference]:
             )
 
 
+def _direction(level: Seen, baseline: Seen) -> Answer:
+    """Return which way two treatments differ, if at all; nothing where runs and cuts in all say otherwise.
+
+    The test is of the shares of runs, which need not have equal numbers of cuts; the figures shown are of all cuts.
+    """
+    of_runs, of_cuts = (
+        [share(side) for side in (level, baseline)]
+        for share in (
+            lambda side: statistics.fmean(seen / of for seen, of in side if of),
+            lambda side: sum(seen for seen, _ in side) / sum(of for _, of in side),
+        )
+    )
+    if (of_runs[0] > of_runs[1]) != (of_cuts[0] > of_cuts[1]):
+        return "no difference shown"
+    return "more" if of_cuts[0] > of_cuts[1] else "less"
+
+
 def _typical(side: Mapping[int, list[Cut]]) -> dict[int, float]:
     """Return block -> median of the ms lost in the run's cuts that lost any."""
     lost = {block: [cut.lost_ms for cut in cuts if cut.lost_ms is not None] for block, cuts in side.items()}
@@ -509,8 +529,7 @@ def _with_answer(difference: SafetyDifference, p: float) -> SafetyDifference:
         if difference.ratio is not None:
             answer = "more" if difference.ratio.value > 0 else "less"
         else:
-            more = difference.level[0] * difference.baseline[1] > difference.baseline[0] * difference.level[1]
-            answer = "more" if more else "less"
+            answer = difference.found
     return SafetyDifference(**{**vars(difference), "p": p, "found": answer})
 
 
@@ -603,7 +622,7 @@ class Control:
         below_floor = [
             (stratum, stratum_tally.lost)
             for stratum, stratum_tally in self.strata.items()
-            if stratum_tally.lost.seen < CONTROL_FLOOR * stratum_tally.cuts
+            if stratum_tally.lost.seen < CONTROL_FLOOR * stratum_tally.cuts or not stratum_tally.cuts
         ]
         return ControlKept(below_floor[0][1].seen, below_floor[0][1].cuts, below_floor[0][0]) if below_floor else None
 
@@ -892,12 +911,26 @@ def placed(safety: CrashSafety, treatments: Sequence[TreatmentSummary]) -> list[
 
 
 def choice(
-    safety: CrashSafety, treatments: Sequence[TreatmentSummary], ties: Ties, *, more_is_better: bool
+    safety: CrashSafety,
+    treatments: Sequence[TreatmentSummary],
+    findings: Sequence[Finding],
+    ties: Ties,
+    *,
+    more_is_better: bool,
 ) -> SafeChoice:
-    """Return what to take. ``ties`` say which treatments are not shown to differ in speed.
+    """Return what to take. ``findings`` say which treatments differ in speed; of pairs without one ``ties`` do.
 
     Where there are no letters, as so few blocks can't tell so many pairs apart, those whose intervals meet are alike.
     """
+    found = either_way(findings)
+
+    def is_faster(first: Placed, second: Placed) -> bool:
+        """Whether the first is shown to be faster; where nobody compared them, whether they are apart."""
+        if (finding := found.get((first.safety.id, second.safety.id))) is not None:
+            return finding.verdict is Verdict.FASTER
+        ahead = first.speed.value > second.speed.value
+        return ahead == more_is_better and not _are_tied(ties, first, second)
+
     candidates = placed(safety, treatments)
     ordered = sorted(
         candidates, key=lambda candidate: -candidate.speed.value if more_is_better else candidate.speed.value
@@ -906,9 +939,9 @@ def choice(
     line = pareto(ordered)
     if not safe:
         return SafeChoice((), (), (), line)
-    first = safe[0]
-    alike = [candidate for candidate in safe if candidate is first or _are_tied(ties, candidate, first)]
-    ahead = [candidate for candidate in ordered[: ordered.index(first)] if not _are_tied(ties, candidate, first)]
+    first = next((each for each in safe if not any(is_faster(other, each) for other in safe)), safe[0])
+    alike = [candidate for candidate in safe if not is_faster(first, candidate)]
+    ahead = [candidate for candidate in ordered if candidate not in safe and is_faster(candidate, first)]
     return SafeChoice(
         take=tuple(candidate.safety.id for candidate in alike),
         slower=tuple(candidate.safety.id for candidate in safe if candidate not in alike),

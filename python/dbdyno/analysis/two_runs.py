@@ -7,9 +7,10 @@ of each run is compared instead, and a change of the host that touches both alik
 
 Whether a word may be said at all is one rule (``_withhold_words``). Treatments that nothing distinguishes between the
 runs are controls, unless one was named. Where that are all of them, there is no change to judge: what moved is the
-host. Where a control is not shown to be as before, what the others did is of host and change together. And where others
-used the host beside half of the trials of a run or more, nothing is decided. Nor is what may be made by failures in one
-of the runs, by an emulated disk that answered late, or by an emulated CPU.
+host. Where a control is not shown to be as before, what the others did is of host and change together; so it is where
+there is none and the host is known to have other processors. And where others used the host beside half of the trials
+of a run or more, nothing is decided. Nor is what may be made by failures in one of the runs, by an emulated disk that
+answered late, or by an emulated CPU.
 """
 
 import math
@@ -196,6 +197,11 @@ class HostShift:
 
 
 @dataclass(frozen=True)
+class OtherHost:
+    """The two runs are known to be of hosts with other processors: the word would be of host and change together."""
+
+
+@dataclass(frozen=True)
 class Interference:
     """Others used the host too much beside half of a run's compared trials or more."""
 
@@ -204,7 +210,7 @@ class Interference:
     trials: int
 
 
-Withheld = NothingChanged | HostShift | Interference | UnequalFailures | LateDisk | EmulatedCpu
+Withheld = NothingChanged | HostShift | OtherHost | Interference | UnequalFailures | LateDisk | EmulatedCpu
 
 
 @dataclass(frozen=True)
@@ -298,13 +304,20 @@ class _Side:
         return Interference(self.name, disturbed, len(trials)) if mostly(disturbed, len(trials)) else None
 
     def obstacle(self, treatment: Treatment, usable: int) -> Obstacle | None:
-        if treatment.id in self.blocks.dropped:
-            return Dropped(treatment.label, self.name)
-        if zeros := self.blocks.without_ratio(treatment.id, self.run.design.metric):
-            return ZeroFigures(treatment.label, self.run.design.metric, zeros, self.name)
-        if limiting := limiting_hosts(self.blocks.of(treatment.id)):
-            return LimitedClients(treatment.label, limiting, self.name)
+        if obstacle := obstacle_of(self.blocks, treatment, self.run.design.metric, self.name):
+            return obstacle
         return TooFew(usable, MIN_TRIALS, "trial", self.name) if usable < MIN_TRIALS else None
+
+
+def obstacle_of(blocks: UsableBlocks, treatment: Treatment, metric: str, run: WhichRun = "") -> Obstacle | None:
+    """Return why a treatment's figures of one run are not to be compared with those of another."""
+    if treatment.id in blocks.dropped:
+        return Dropped(treatment.label, run)
+    if zeros := blocks.without_ratio(treatment.id, metric):
+        return ZeroFigures(treatment.label, metric, zeros, run)
+    if limiting := limiting_hosts(blocks.of(treatment.id)):
+        return LimitedClients(treatment.label, limiting, run)
+    return None
 
 
 def compare(
@@ -335,7 +348,8 @@ def compare(
     is_against = controls and not nothing_changed
     against = [_group(sides, pair, margin=width, against=controls) for pair in judged] if is_against else []
     moved = shift is not None and shift.verdict not in {Word.EQUIVALENT, Word.NOT_COMPARABLE}
-    cause = NothingChanged() if nothing_changed else next(iter(interference), HostShift() if moved else None)
+    of_host = OtherHost() if not controls and has_other_host(before, after) else HostShift() if moved else None
+    cause = NothingChanged() if nothing_changed else next(iter(interference), of_host)
     disturbed = next(iter(interference), None)
     return Compared(
         metric=primary,
@@ -359,6 +373,27 @@ def compare(
         drifts=(drift_of(before, sides[0].blocks), drift_of(after, sides[1].blocks)),
         server_defaults=defaults_of_two_runs(before, after, matched),
     )
+
+
+def has_other_host(before: Run, after: Run) -> bool:
+    """Whether two runs are known to be of hosts with other processors; computed figures do not depend on them."""
+    if before.is_simulated and after.is_simulated:
+        return False
+    old, new = in_common_words(before, after, _processors(before), _processors(after))
+    return any(old[name] != new[name] for name in old.keys() & new.keys())
+
+
+def _processors(run: Run) -> dict[str, list[Any]]:
+    """Return what is known of the processors of a run's hosts, each kind once."""
+    hosts = list(run.hosts.values()) or [run.host]
+    models = {model for host in hosts if (model := _model_of(host))}
+    cores = {cores for host in hosts if isinstance(cores := host.get("cores"), int)}
+    return {name: sorted(values) for name, values in (("cpu", models), ("cores", cores)) if values}
+
+
+def _model_of(host: Mapping[str, Any]) -> str:
+    cpu = host.get("cpu")
+    return str(cpu.get("model") or "") if isinstance(cpu, dict) else str(cpu or "")
 
 
 def _is_control(sides: tuple[_Side, _Side], pair: Pair) -> bool:

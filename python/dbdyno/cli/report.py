@@ -58,12 +58,12 @@ def conclude(
     *,
     annotations: bool,
     aside: bool,
-    studies: "Sequence[Thresholds]" = (),
+    studies: "Sequence[Thresholds | None]" = (),
 ) -> None:
     """Write and print what was asked for, and end with 3 where a condition holds; the report has been printed.
 
     Annotations go ``aside`` to standard error, where GitHub finds them too, if standard output is a program's.
-    Thresholds of the ``studies`` that were run are written and printed, too.
+    Thresholds of the ``studies`` that were run, one for each run, are written and printed, too.
 
     Raises:
         UserError: A condition is none, or the file can't be written.
@@ -75,17 +75,25 @@ def conclude(
 
     comparisons = outcome.compared(document)
     named = outcome.failed(comparisons, [outcome.condition_of(text) for text in fail_if])
-    of_studies = [condition for found in studies for condition in found.conditions]
-    failures = outcome.failed(comparisons, of_studies) | named
+    names = [run["name"] for run in document.values()["runs"]] if len(studies) > 1 else [""]
+    failures, cases = dict[outcome.OutcomeCase, str](), list[outcome.OutcomeCase](comparisons)
+    for name, thresholds in zip(names, studies, strict=False):
+        if thresholds is not None:  # of its own run alone
+            safety = list(outcome.safety_of(thresholds, name))
+            own = [comparison for comparison in comparisons if comparison.of == name]
+            failures |= outcome.failed(own, thresholds.conditions)
+            failures |= {case: case.condition for case in safety if case.condition}
+            cases += safety
+    failures |= named
     if junit is not None:
         try:
-            junit.write_text(outcome.junit(document.title, comparisons, failures), encoding="utf-8")
+            junit.write_text(outcome.junit(document.title, cases, failures), encoding="utf-8")
         except OSError as error:
             raise UserError(f"{junit}: {error.strerror}") from None
     if annotations:
-        typer.echo("\n".join(outcome.annotations(document.title, comparisons, failures)), err=aside)
-    for comparison, condition in failures.items():
-        typer.echo(f"{condition.text}: {comparison.sentence}", err=True)
+        typer.echo("\n".join(outcome.annotations(document.title, cases, failures)), err=aside)
+    for case, condition in failures.items():
+        typer.echo(f"{condition}: {case.sentence}", err=True)
     if named:
         raise typer.Exit(CONDITION_HOLDS)
 
@@ -265,7 +273,7 @@ def report(
         junit,
         annotations=annotations,
         aside=format_ is Format.JSON,
-        studies=[analysis.thresholds for _, analysis in shown.runs if analysis.thresholds],
+        studies=[analysis.thresholds for _, analysis in shown.runs],
     )
     exit_by_thresholds(shown)
 

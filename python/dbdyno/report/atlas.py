@@ -9,6 +9,7 @@ from typing import Any, Literal
 
 from dbdyno.analysis.analyse import Analysis
 from dbdyno.analysis.quick import Quick
+from dbdyno.analysis.two_runs import obstacle_of
 from dbdyno.model.metrics import METRICS, metric_of, part_of
 from dbdyno.model.printable import json_text, one_line
 from dbdyno.model.wording import count, listed, three_digits
@@ -34,7 +35,7 @@ TABLES = ("results", "figures", "verdicts", "trials")
 QUERY = """\
 SELECT drive, server, count(*) AS treatments, round(median(value)) AS queries_per_second
 FROM 'data/figures.parquet'
-WHERE metric = 'queries_per_second'
+WHERE metric = 'queries_per_second' AND comparable
 GROUP BY ALL ORDER BY ALL;
 """
 
@@ -59,6 +60,7 @@ class AtlasFigure:
     blocks: int
     host: str  # of what make it is, not its name
     measured_here: bool
+    comparable: bool = True  # it is the treatment's own: its run did not drop it, and no client host was the limit
 
 
 @dataclass(frozen=True)
@@ -98,6 +100,8 @@ class AtlasEntry:
 
 def figures_of_run(name: str, run: Run, analysis: Analysis) -> Iterator[AtlasFigure]:
     """Yield a figure for each treatment with usable trials: of what its verdicts are about."""
+    treatments = {treatment.id: treatment for treatment in run.design.treatments}
+    metric = metric_of(run.design).name
     for row in analysis.treatments:
         trials = analysis.blocks.of(row.id)
         if not trials or not math.isfinite(row.metric_mean):
@@ -112,14 +116,21 @@ def figures_of_run(name: str, run: Run, analysis: Analysis) -> Iterator[AtlasFig
             **_stack(run, row.levels, first, facts),
             load=_load(run, first),
             clients=_whole(first.load.get("clients")),
-            metric=metric_of(run.design).name,
+            metric=metric,
             value=estimate.value if estimate.known else row.metric_mean,
             low=estimate.low if known else math.nan,
             high=estimate.high if known else math.nan,
             blocks=row.n,
-            host="simulated" if run.is_simulated else host_text(facts),
+            host="simulated" if run.is_simulated else _host(trials, facts),
             measured_here=not run.imported,
+            comparable=obstacle_of(analysis.blocks, treatments[row.id], metric) is None,
         )
+
+
+def _host(trials: Sequence[Trial], facts: Mapping[str, Any]) -> str:
+    """Return what host figures are from; with an emulated CPU it is another one."""
+    is_emulated = any(part_of(trial.observed, "guest").get("accelerator") == "tcg" for trial in trials)
+    return f"{host_text(facts)}{', CPU emulated by QEMU' * is_emulated}"
 
 
 def _stack(run: Run, levels: Mapping[str, str], trial: Trial, facts: Mapping[str, Any]) -> dict[str, str]:
@@ -209,7 +220,7 @@ Key = tuple[str, int, str]  # load, clients, metric
 def side_by_side(entries: Sequence[AtlasEntry]) -> Document:
     """Return the page that compares over results."""
     groups: dict[Key, list[AtlasFigure]] = {}
-    for figure in (figure for entry in entries for figure in entry.figures):
+    for figure in (figure for entry in entries for figure in entry.figures if figure.comparable):
         groups.setdefault((figure.load, figure.clients, figure.metric), []).append(figure)
     titles = {entry.name: entry.title for entry in entries}
     shown = sorted(filter(_is_compared, groups.items()), key=lambda group: -len({figure.result for figure in group[1]}))

@@ -9,7 +9,7 @@ from dbdyno.analysis.lateness import EmulatedCpu, LateDisk
 from dbdyno.analysis.over_time import is_clear
 from dbdyno.analysis.safety import lost_in_both
 from dbdyno.analysis.stand_ins import in_common_words
-from dbdyno.analysis.two_runs import Change, Compared, HostShift, Interference, NothingChanged
+from dbdyno.analysis.two_runs import Change, Compared, HostShift, Interference, NothingChanged, OtherHost
 from dbdyno.analysis.verdict.reasons import Reason, UnequalFailures
 from dbdyno.model.design import ALPHA, Treatment
 from dbdyno.model.printable import short
@@ -105,9 +105,13 @@ OTHER_CHANGE = (
 )
 
 
+OTHER_HOST = "the host has other processors than before, and no treatment is there to show what they do"
+
+
 _CODES = {
     NothingChanged: "NOTHING_CHANGED",
     HostShift: "HOST_SHIFT",
+    OtherHost: "OTHER_HOST",
     Interference: "INTERFERENCE",
     UnequalFailures: "UNEQUAL_FAILURES",
     LateDisk: "LATE_DISK",
@@ -198,6 +202,8 @@ def _why_withheld(change: Change) -> str:
             return "no known change between the runs, so the difference comes from the host: no verdict"
         case HostShift():
             return f"as measured it is {_measured_word(change)}, but the host may have changed: see the control"
+        case OtherHost():
+            return f"as measured it is {_measured_word(change)}, but {OTHER_HOST}"
         case Interference() as met:
             return f"as measured it is {_measured_word(change)}, but {_met(met)}"
         case UnequalFailures() | LateDisk() | EmulatedCpu() as cause:

@@ -24,7 +24,7 @@ from dbdyno.analysis.safety import (
     Word,
     choice,
 )
-from dbdyno.model.cut import OUTCOME_WORDS, OUTCOMES, RUNS_LEAST, CrashMode, Cut, Outcome
+from dbdyno.model.cut import BOUND_MOST, OUTCOME_WORDS, OUTCOMES, RUNS_LEAST, CrashMode, Cut, Outcome
 from dbdyno.model.design import Treatment
 from dbdyno.model.wording import UNKNOWN, count, drive_bytes, is_or_are, listed, p_value
 from dbdyno.report.document import Table
@@ -372,7 +372,9 @@ def doubt_text(doubts: Sequence[Doubt], mode: CrashMode) -> str:
 def chosen(source: Source, safety: CrashSafety) -> SafeChoice:
     """Return what to take by both figures."""
     analysis = source.analysis
-    return choice(safety, analysis.treatments, analysis.ties, more_is_better=analysis.metric.more_is_better)
+    findings = [*analysis.every_pair, *analysis.verdicts]
+    more_is_better = analysis.metric.more_is_better
+    return choice(safety, analysis.treatments, findings, analysis.ties, more_is_better=more_is_better)
 
 
 def crash_advice(source: Source, safety: CrashSafety) -> str:
@@ -413,15 +415,14 @@ class _CrashAdvice:
 
     def _faster(self) -> str:
         """Return what is faster, and what it costs."""
-        losing = [
-            speed
-            for speed in self.choice.faster
-            if self.of[speed.id].word == "loses the newest commits" and speed.id not in self._open()
-        ]
+        losing = [speed for speed in self.choice.faster if self.of[speed.id].word == "loses the newest commits"]
         if not losing:
             return ""
         tails = [tail for speed in losing if (tail := self.of[speed.id].tally.tail)]
         most = amount_text(max(tail.ms_most for tail in tails)) if tails else "some"
+        most += " or more" if any(self.of[speed.id].tally.limit_reached for speed in losing) else ""
+        damage = max(self.of[speed.id].tally.damage.at_most for speed in losing)
+        worse = f", and worse in up to {share_text(damage)} of {such(self.safety.mode)}" if damage > BOUND_MOST else ""
         ids = [speed.id for speed in losing]
         verb = "are" if len(ids) > 1 else "is"
         gains = [speed.ratio - 1 for speed in losing]
@@ -430,15 +431,8 @@ class _CrashAdvice:
         baseline = "" if many_of_several else self.names.short(self.choice.take[0])
         different = how_different("faster", gains, self.analysis.metric, baseline)
         them = "them" if len(ids) > 1 else "it"
-        where = f"take {them} only if {a_cut(self.safety.mode)} may lose {most} of commits"
+        where = f"take {them} only if {a_cut(self.safety.mode)} may lose {most} of commits{worse}"
         return f"{named} {verb} {different}: {where}."
-
-    def _open(self) -> set[str]:
-        """Return the treatments of which a comparison with what is taken could not show how fast they are."""
-        first = self.choice.take[0]
-        opened = [verdict for verdict in self.analysis.verdicts if verdict.verdict in {"undecided", "not comparable"}]
-        pairs = [{verdict.level_id, verdict.baseline_id} for verdict in opened]
-        return {id_ for pair in pairs if first in pair for id_ in pair - {first}}
 
     def _never(self) -> str:
         """Return what nobody should take who may meet a cut."""
@@ -460,9 +454,10 @@ class _CrashAdvice:
             return f"None of them: each is damaged by {a_cut(self.safety.mode)}."
         least = min(sound, key=lambda treatment: treatment.tally.tail.ms_most if treatment.tally.tail else 0.0)
         tail = least.tally.tail
-        amount = f", up to {amount_text(tail.ms_most)} of commits" if tail else ""
+        more = " or more" if least.tally.limit_reached else ""
+        amount = f", up to {amount_text(tail.ms_most)} of commits{more}" if tail else ""
         return (
-            f"None survives {a_cut(self.safety.mode)} without loss: {self.names.long(least.id)} loses the"
+            f"None survives {a_cut(self.safety.mode)} without loss: {self.names.long(least.id)} lost the"
             f" least{amount}. {self._never()}"
         ).strip()
 

@@ -6,11 +6,15 @@ from typing import Any
 
 from dbdyno.analysis.blocks import RefusedError
 from dbdyno.analysis.history import MIN_RUNS, ChangeInTime, Course, RunHistory
+from dbdyno.analysis.lateness import EmulatedCpu, LateDisk
+from dbdyno.analysis.two_runs import HostShift, Interference, OtherHost
+from dbdyno.analysis.verdict.reasons import UnequalFailures
 from dbdyno.model.word import Word
-from dbdyno.model.wording import count, listed, margin_text, number, percent, percent_range
+from dbdyno.model.wording import capital, count, listed, margin_text, number, percent, percent_range
 from dbdyno.report.charts import history as chart
+from dbdyno.report.comparison import OTHER_HOST
 from dbdyno.report.document import Block, Document, Paragraph, Section, Table, bullets
-from dbdyno.report.reasons import cause_text
+from dbdyno.report.reasons import cause_text, reason_text, resolution_text
 from dbdyno.report.source import effect_values
 
 _HOST = "nothing that dbdyno knows of differs between these two runs: the host changed, or what dbdyno does not record"
@@ -79,8 +83,9 @@ def _brief(history: RunHistory, change: ChangeInTime) -> str:
     size = percent(abs(change.effect.value), sign=False)
     word = {Word.FASTER: f"{size} faster", Word.SLOWER: f"{size} slower"}.get(change.word, f"moved by {size}")
     within = f", within {margin_text(history.margin)}" if change.word is Word.EQUIVALENT else ""
-    doubt = ", which is undecided" if change.withheld_for else ""
-    return f"{word} since {history.names[change.after]}{within}{doubt}"
+    doubt = ", which is undecided" if change.word is Word.UNDECIDED else ""
+    unknown = "" if change.distinctions or doubt else ", where nothing known differs"
+    return f"{word} since {history.names[change.after]}{within}{doubt}{unknown}"
 
 
 def _sentence(history: RunHistory, course: Course, change: ChangeInTime) -> str:
@@ -93,10 +98,25 @@ def _sentence(history: RunHistory, course: Course, change: ChangeInTime) -> str:
         if change.distinctions
         else f"{_HOST[0].upper()}{_HOST[1:]}."
     )
-    measured = (
-        f"As measured it is {change.measured}, but {cause_text(change.withheld_for)}. " if change.withheld_for else ""
-    )
-    return f"{course.label}: {change.word}, {words} (95 % interval {interval}) {between}, {named}. {measured}{what}"
+    doubt = f"{capital(why)}. " if (why := _doubt(history, change)) else ""
+    return f"{course.label}: {change.word}, {words} (95 % interval {interval}) {between}, {named}. {doubt}{what}"
+
+
+def _doubt(history: RunHistory, change: ChangeInTime) -> str:
+    """Return why a change has not the word that its figures give; empty where it has."""
+    measured = f"as measured it is {change.measured}, but"
+    match change.withheld_for:
+        case Interference() as met:
+            of_runs = f"{met.disturbed:,} of {count(met.trials, 'trial')} of the runs {met.run} it"
+            return f"{measured} interference met {of_runs}"
+        case HostShift():
+            return f"{measured} another treatment, in which nothing is known to differ, changed then too"
+        case OtherHost():
+            return f"{measured} {OTHER_HOST}"
+        case UnequalFailures() | LateDisk() | EmulatedCpu() as cause:
+            return f"{measured} {cause_text(cause)}"
+        case _:
+            return resolution_text(change.resolution, history.margin) if change.word is Word.UNDECIDED else ""
 
 
 def _table(history: RunHistory) -> Table:
@@ -135,6 +155,9 @@ def _lacking(history: RunHistory) -> Iterator[str]:
             f"{listed(history.alone, 4)}: of fewer than {MIN_RUNS} runs there is no spread to hold a change against;"
             " run the study more often, or compare two runs (dbdyno compare)."
         )
+    for course in history.courses:
+        for place, obstacle in course.without_figures:
+            yield f"{history.names[place]} is left out: {reason_text(obstacle)}."
 
 
 def _day(history: RunHistory, place: int) -> str:
@@ -157,9 +180,7 @@ def _values(history: RunHistory, late: dict[str, list[ChangeInTime]], since: int
                 "baseline": "before",
                 "verdict": change.word,
                 **effect_values(change.effect),
-                "reason": cause_text(change.withheld_for)
-                if change.withheld_for
-                else f"named with {names[change.found]}",
+                "reason": _doubt(history, change) or f"named with {names[change.found]}",
                 "treatment": course.label,
                 "last_before": names[change.before],
                 "first_after": names[change.after],

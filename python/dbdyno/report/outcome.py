@@ -9,7 +9,7 @@ from datetime import datetime
 from typing import Any
 
 from dbdyno.analysis.analyse import Analysis
-from dbdyno.analysis.fail_if import Condition
+from dbdyno.analysis.fail_if import Condition, Thresholds
 from dbdyno.analysis.verdict.finding import Finding
 from dbdyno.errors import UserError
 from dbdyno.model.design import Treatment
@@ -22,6 +22,17 @@ from dbdyno.report.document import Document
 from dbdyno.store.records import Run
 
 _CONDITION = re.compile(r"(?P<negated>not (?!comparable))?(?P<word>[a-z ]+?)( by (?P<percent>[0-9]+(\.[0-9]+)?) ?%)?")
+
+
+@dataclass(frozen=True)
+class OutcomeSafety:
+    """What a report says of a treatment's crash safety, where its study is to fail by it."""
+
+    of: str  # the run, where there are several
+    name: str
+    sentence: str
+    is_open: bool
+    condition: str  # what of [fail_if] it meets; empty where it meets nothing
 
 
 @dataclass(frozen=True)
@@ -38,6 +49,14 @@ class OutcomeVerdict:
     def sentence(self) -> str:
         """What it says."""
         return f"{self.name}: {self.word}, {percent(self.effect)}; {self.reason}"
+
+    @property
+    def is_open(self) -> bool:
+        """Whether nothing is decided."""
+        return self.word.is_open
+
+
+OutcomeCase = OutcomeVerdict | OutcomeSafety
 
 
 def condition_of(text: str) -> Condition:
@@ -72,26 +91,36 @@ def _read_comparisons(verdicts: Sequence[dict[str, Any]], of: str) -> Iterator[O
         yield OutcomeVerdict(of, name, Word(verdict["verdict"]), verdict["effect"], verdict.get("reason", ""))
 
 
-def failed(comparisons: Sequence[OutcomeVerdict], conditions: Sequence[Condition]) -> dict[OutcomeVerdict, Condition]:
-    """Return the verdicts that meet a condition, each with the first that it meets."""
+def safety_of(thresholds: Thresholds, of: str = "") -> Iterator[OutcomeSafety]:
+    """Yield each treatment of which a study's thresholds ask whether it is safe."""
+    undecided = "[fail_if] undecided" if thresholds.limits.undecided == "fail" else ""
+    for treatment in thresholds.safety:
+        is_open = treatment.word == "undecided"
+        condition = undecided if is_open else "[fail_if] unsafe" if treatment in thresholds.unsafe else ""
+        name = f"crash safety of {treatment.label}"
+        yield OutcomeSafety(of, name, f"{name}: {treatment.word}", is_open, condition)
+
+
+def failed(comparisons: Sequence[OutcomeVerdict], conditions: Sequence[Condition]) -> dict[OutcomeCase, str]:
+    """Return the verdicts that meet a condition, each with the text of the first that it meets."""
     return {
-        comparison: condition
+        comparison: condition.text
         for comparison in comparisons
         for condition in reversed(conditions)
         if condition.holds(comparison.word, comparison.effect)
     }
 
 
-def junit(title: str, comparisons: Sequence[OutcomeVerdict], failures: dict[OutcomeVerdict, Condition]) -> str:
+def junit(title: str, comparisons: Sequence[OutcomeCase], failures: Mapping[OutcomeCase, str]) -> str:
     """Return a test suite with a case for each comparison; one that is not decided and no failure is skipped."""
-    skipped = [comparison for comparison in comparisons if comparison.word.is_open and comparison not in failures]
+    skipped = [comparison for comparison in comparisons if comparison.is_open and comparison not in failures]
     counts = f'tests="{len(comparisons)}" failures="{len(failures)}" skipped="{len(skipped)}"'
     lines = ['<?xml version="1.0" encoding="UTF-8"?>', f"<testsuite name={xml_attribute(title)} {counts}>"]
     for comparison in comparisons:
         suite = f"{title}: {comparison.of}" if comparison.of else title
         lines.append(f"  <testcase classname={xml_attribute(suite)} name={xml_attribute(comparison.name)}>")
         if comparison in failures:
-            message, detail = xml_attribute(failures[comparison].text), xml_text(comparison.sentence)
+            message, detail = xml_attribute(failures[comparison]), xml_text(comparison.sentence)
             lines.append(f"    <failure message={message}>{detail}</failure>")
         elif comparison in skipped:
             lines.append(f"    <skipped message={xml_attribute(comparison.sentence)}/>")
@@ -99,13 +128,11 @@ def junit(title: str, comparisons: Sequence[OutcomeVerdict], failures: dict[Outc
     return "\n".join([*lines, "</testsuite>"]) + "\n"
 
 
-def annotations(
-    title: str, comparisons: Sequence[OutcomeVerdict], failures: dict[OutcomeVerdict, Condition]
-) -> list[str]:
+def annotations(title: str, comparisons: Sequence[OutcomeCase], failures: Mapping[OutcomeCase, str]) -> list[str]:
     """Return a workflow command for each comparison: an error, a warning where it is not decided, or a notice."""
     lines = []
     for comparison in comparisons:
-        level = "error" if comparison in failures else "warning" if comparison.word.is_open else "notice"
+        level = "error" if comparison in failures else "warning" if comparison.is_open else "notice"
         name = f"{title}: {comparison.of}" if comparison.of else title
         lines.append(f"::{level} title={command_text(name, ':,')}::{command_text(comparison.sentence)}")
     return lines

@@ -39,6 +39,9 @@ def answer(rows: Sequence[R], varied: Sequence[str], value: Callable[[R], float]
         return f"no noticeable difference by {same}; all reach about {figure(value(rows[0]))} {unit}."
     best, *_, last = sorted(rows, key=value, reverse=not low)
     text = f"{best.name(matter)}: {figure(value(best))} {unit}, {'the lowest' if low else 'the most'}"
+    alike = [row for row in rows if ratio(value(row), value(best)) < MATTERS]
+    names = list(dict.fromkeys(name for row in alike if (name := row.name(matter)) != best.name(matter)))
+    text += f" (no noticeable difference to {listed(names, LINES_NAMED)})" if names else ""
     text += f"; {last.name(matter)}: {figure(value(last))}{times(value(best), value(last))}."
     by = [f"{figure(changes[name])} times by {plain(name)}" for name in matter if changes[name] < inf]
     if len(by) > 1:

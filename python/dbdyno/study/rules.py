@@ -465,6 +465,20 @@ TUNABLES = {
 }  # fmt: skip
 
 
+_INT_MAX = 2**31 - 1
+_SWITCH = (0, 1)
+# What the kernel takes of a tunable; anything else it clamps or refuses. Others: 0 to _INT_MAX.
+TUNABLE_RANGES = {
+    "writes_starved": (-_INT_MAX - 1, _INT_MAX),
+    "async_depth": (1, _INT_MAX),
+    "read_lat_nsec": (0, 2**64 - 1),
+    "write_lat_nsec": (0, 2**64 - 1),
+    "slice_idle_us": (0, 2**32 - 1),
+    **dict.fromkeys(("front_merges", "strict_guarantees", "low_latency"), _SWITCH),
+    **dict.fromkeys(("fifo_expire_sync", "fifo_expire_async", "back_seek_penalty", "timeout_sync"), (1, _INT_MAX)),
+}
+
+
 def broken_rules(spec: TrialSpec, folder: Path) -> Iterator[Mistake]:
     """Every rule that this treatment breaks; ``folder`` is where relative files are looked for."""
     yield from broken_stack_rules(spec, folder)
@@ -648,10 +662,17 @@ def _queue(spec: TrialSpec) -> Iterator[Mistake]:
         yield Mistake(("queue", "iosched"), f"is for a scheduler with tunables; give stack.scheduler: {tunable}")
         return
     known = TUNABLES.get(scheduler or "", ())
-    for name in spec.queue.iosched:
+    for name, value in spec.queue.iosched.items():
+        least, most = TUNABLE_RANGES.get(name, (0, _INT_MAX))
         if name not in known:
             text = f"is not a tunable of {scheduler}; known are {', '.join(known)}{did_you_mean(name, known)}"
             yield Mistake(("queue", "iosched", name), text)
+        elif not least <= value <= most:
+            yield Mistake(("queue", "iosched", name), f"is {value}; {scheduler} takes {least} to {most}")
+    idle_ms, idle_us = (spec.queue.iosched.get(name) for name in ("slice_idle", "slice_idle_us"))
+    if idle_ms is not None and idle_us is not None and idle_us != 1000 * idle_ms:
+        text = f"is {idle_us}, and slice_idle is {idle_ms} ms: they are one setting; leave one out"
+        yield Mistake(("queue", "iosched", "slice_idle_us"), text)
 
 
 def _memory(spec: TrialSpec) -> Iterator[Mistake]:

@@ -9,7 +9,7 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from dbdyno.analysis.blocks import RefusedError
-from dbdyno.analysis.two_runs import HostShift, NothingChanged, compare, distinctions
+from dbdyno.analysis.two_runs import HostShift, NothingChanged, OtherHost, compare, distinctions
 from dbdyno.analysis.verdict.reasons import Reason, UnequalFailures
 from dbdyno.model.design import Factor, Treatment
 from dbdyno.model.word import Word
@@ -401,3 +401,35 @@ def test_a_zero_is_not_left_out(a_run):
     (change,) = compare(before, after).changes
     assert change.verdict == "not comparable"
     assert why(change.reason) == "queries_per_second of level t1 is 0 in 1 block after; there is no ratio to 0"
+
+
+ONE_CPU = {"cores": 4, "cpu": {"model": "AMD EPYC 7302"}}
+OTHER_CPU = {"cores": 64, "cpu": {"model": "Intel Xeon Gold 6338"}}
+
+
+@pytest.mark.parametrize(
+    ("hosts", "is_said"),
+    [
+        ((ONE_CPU, OTHER_CPU), False),
+        ((ONE_CPU, ONE_CPU), True),
+        ((ONE_CPU, {}), True),
+        ((ONE_CPU, {"cores": 2}), False),
+    ],
+)
+def test_a_change_that_is_another_host_s_as_well_has_no_word(two, hosts, is_said):
+    runs = [replace(run, host=host) for run, host in zip(two({"t1": 1.2, "t2": 1.2}), hosts, strict=True)]
+    found = compare(*runs)
+    assert words(found) == (["faster", "faster"] if is_said else ["undecided", "undecided"])
+    assert {change.withheld_for for change in found.changes} == {None if is_said else OtherHost()}
+    values = document(*runs, found).values()
+    assert ("other processors" in values["changes"][0]["reason"]) is not is_said
+    assert ("20 % faster" in values["headline"]) is is_said
+
+
+def test_of_another_host_the_ratio_to_a_control_is_judged(two):
+    runs = [
+        replace(run, host=host)
+        for run, host in zip(two({"t1": 1.0, "t2": 1.2}, host=1.3), (ONE_CPU, OTHER_CPU), strict=True)
+    ]
+    found = compare(*runs, control="level t1")
+    assert [change.verdict for change in found.against_control] == ["faster"]

@@ -8,8 +8,12 @@ import pytest
 from dbdyno.analysis.blocks import RefusedError
 from dbdyno.analysis.history import MIN_RUNS, history, shifts
 from dbdyno.analysis.lateness import EmulatedCpu
+from dbdyno.analysis.two_runs import OtherHost
+from dbdyno.analysis.verdict.reasons import UnequalFailures, ZeroFigures
 from dbdyno.model.word import Word
 from dbdyno.report.history import document
+from dbdyno.store.records import FailedTrial
+from tests.made_up_runs import BEYOND
 from tests.unit.analysis.test_analysis_lateness import disk
 
 
@@ -61,11 +65,11 @@ def test_few_histories_name_a_change_that_is_none(noise):
 def nights(a_run):
     """t1 never changes; t2 is 10 % slower from the tenth run on, when the server is another version."""
 
-    def made(number, *, host_from=99):
+    def made(number, *, host_from=99, lower=0.9):
         rng, runs = np.random.default_rng(7), []
         for night in range(number):
             host = 0.8 if night >= host_from else 1.0
-            level = 0.9 if night >= 9 else 1.0
+            level = lower if night >= 9 else 1.0
             draw = {
                 id_: [1000 * host * of * float(np.exp(rng.normal(0, 0.01))) for _ in range(6)]
                 for id_, of in (("t1", 1.0), ("t2", level))
@@ -155,3 +159,118 @@ def test_too_few_runs_have_no_changes_and_one_is_refused(nights):
         history(nights(1))
     with pytest.raises(RefusedError):
         history(nights(6), control="level t9")
+
+
+def mended(named_runs, mend):
+    """The runs, of which ``mend`` returns each anew by its night."""
+    return [(name, mend(night, run)) for night, (name, run) in enumerate(named_runs, 1)]
+
+
+def shown_of(found, label="level t2"):
+    """The change of a treatment, and all that is said of it in JSON."""
+    values = document(found).values()
+    (change,) = next(course.changes for course in found.courses if course.label == label)
+    (shown,) = (one for one in values["verdicts"] if one["treatment"] == label)
+    return change, shown, values
+
+
+def with_failures(run, id_, number):
+    """The run in which a treatment failed in the first attempts at as many blocks."""
+    failures = [FailedTrial(f"b{block}a1", block, 1, id_, "the server died") for block in range(1, number + 1)]
+    return replace(run, trials=[replace(one, attempt=2) for one in run.trials], failures=failures)
+
+
+@pytest.mark.parametrize(
+    ("from_night", "number", "is_said"), [(99, 0, True), (10, 1, True), (10, 5, False), (1, 5, True)]
+)
+def test_failures_since_a_change_may_have_made_it(nights, from_night, number, is_said):
+    """A change of 3.5 % beside blocks that lie 2 % apart; where t2 always failed as often, that is the same on both."""
+    runs = mended(
+        nights(14, lower=0.965), lambda night, run: with_failures(run, "t2", number if night >= from_night else 0)
+    )
+    change, shown, values = shown_of(history(runs))
+    assert change.word is (Word.SLOWER if is_said else Word.UNDECIDED)
+    assert isinstance(change.withheld_for, UnequalFailures) is not is_said
+    assert change.effect.bounded is is_said
+    assert ("unequal failures" in shown["reason"]) is not is_said
+    assert ("% slower since night10" in values["headline"]) is is_said
+
+
+@pytest.mark.parametrize(("share", "is_said"), [(0, True), (2, True), (3, False)])
+def test_a_change_whose_runs_met_interference_has_no_word(nights, share, is_said):
+    def busy(night, run):
+        blocks = share if night >= 10 else 0
+        return replace(
+            run, trials=[replace(one, disturbance=BEYOND) if one.block <= blocks else one for one in run.trials]
+        )
+
+    change, shown, _ = shown_of(history(mended(nights(14), busy)))
+    assert change.word is (Word.SLOWER if is_said else Word.UNDECIDED)
+    assert ("interference met 15 of 30 trials of the runs after it" in shown["reason"]) is not is_said
+
+
+def test_a_change_beside_one_that_nothing_explains_is_of_the_host_as_well(nights):
+    """The host is 20 % slower since the night in which the server became another version."""
+    found = history(nights(16, host_from=9))
+    change, shown, _ = shown_of(found)
+    assert (change.word, change.measured) == (Word.UNDECIDED, Word.SLOWER)
+    assert "nothing is known to differ, changed then too" in shown["reason"]
+    change, _, _ = shown_of(history(nights(16, host_from=9), control="level t1"))
+    assert change.word is Word.SLOWER
+
+
+def test_a_run_that_dropped_a_treatment_is_left_out_of_its_course_and_named(nights):
+    """Of 12 runs 10 have figures of t2, which are too few to say that none was named."""
+    dropped = frozenset({"t2"})
+    runs = mended(nights(12), lambda night, run: replace(run, dropped=dropped) if night in {4, 12} else run)
+    found = history(runs)
+    assert [len(course.points) for course in found.courses] == [12, 10]
+    assert found.alone == ["level t2"]
+    shown = str(document(found))
+    assert "night4 is left out: level t2 failed again and again and was dropped." in shown
+    assert "Too few runs to name a change of level t2." in shown
+
+
+def test_a_zero_leaves_out_its_run_not_its_block_alone(nights):
+    def zero(night, run):
+        figures = {"queries_per_second": 0.0}
+        return replace(
+            run,
+            trials=[
+                replace(one, metrics=figures) if (night, one.treatment, one.block) == (3, "t1", 2) else one
+                for one in run.trials
+            ],
+        )
+
+    (course, _) = history(mended(nights(14), zero)).courses
+    assert [type(obstacle) for _, obstacle in course.without_figures] == [ZeroFigures]
+
+
+@pytest.mark.parametrize(("bucket", "word"), [(0.0, Word.SLOWER), (0.05, Word.SLOWER), (0.15, Word.UNDECIDED)])
+def test_a_change_within_a_bucket_of_the_figures_has_no_word(nights, bucket, word):
+    """A change of 10 %; half a bucket is allowed for at either end of either value."""
+    steps = {"kind": "fio", "steps": {"queries_per_second": {"absolute": 0.0, "relative": bucket}}}
+    runs = mended(nights(14), lambda _, run: replace(run, trials=[replace(one, load=steps) for one in run.trials]))
+    change, shown, _ = shown_of(history(runs))
+    assert change.word is word
+    assert change.effect.high - change.effect.low > 2 * 0.85 * bucket
+    assert ("buckets that are 15 % wide" in shown["reason"]) is (word is Word.UNDECIDED)
+
+
+def test_the_headline_says_where_nothing_known_explains_a_change(nights):
+    values = document(history(nights(18, host_from=14))).values()
+    assert "level t1 20 % slower since night15, where nothing known differs" in values["headline"]
+    assert values["headline"].endswith("% slower since night10."), "the server's version explains t2's"
+    assert [bool(one["distinctions"]) for one in values["verdicts"]] == [False, True]
+
+
+def test_a_change_with_the_host_s_processors_has_no_word(nights):
+    """The server became another version in the night in which the study moved to another host."""
+    hosts = {"cores": 4, "cpu": "One CPU"}, {"cores": 64, "cpu": "Another CPU"}
+    runs = mended(nights(14), lambda night, run: replace(run, host=hosts[night >= 10]))
+    change, shown, values = shown_of(history(runs))
+    assert (change.word, change.measured, change.withheld_for) == (Word.UNDECIDED, Word.SLOWER, OtherHost())
+    assert "the host has other processors than before" in shown["reason"]
+    assert "% slower" not in values["headline"]
+    change, _, _ = shown_of(history(runs, control="level t1"))
+    assert change.word is Word.SLOWER

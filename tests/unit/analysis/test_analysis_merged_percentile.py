@@ -8,12 +8,18 @@ import numpy as np
 import pytest
 
 from benches.honesty import percentiles as bench
+from dbdyno.analysis.analyse import analyse
 from dbdyno.analysis.blocks import usable_blocks
 from dbdyno.analysis.looks import Looks
 from dbdyno.analysis.percentiles import histograms_in, merged_percentile_evidence, p_of_swaps, swaps
 from dbdyno.analysis.verdict.evidence import AlwaysValid, Relation, relations
+from dbdyno.analysis.verdict.reasons import EventsTogether
+from dbdyno.model.design import ALPHA
 from dbdyno.model.metrics import METRICS, percentile_of
+from dbdyno.model.word import Word
 from dbdyno.store.latencies import Latencies
+from tests.unit.analysis.test_analysis_factorial import TWO_BY_TWO
+from tests.unit.analysis.test_analysis_factorial import a_run as a_factorial_run
 
 MARGIN = 0.03
 STALLED, EVEN = bench.Kind("stalls", 0.35), bench.Kind("even", 0.35, even=True)
@@ -196,3 +202,22 @@ def test_every_row_of_the_bench_is_met():
     assert [row for row in rows if row.met is False] == []
     alone = [row.measured for row in rows if row.group.endswith("each trial alone") and "even, 20" in row.name]
     assert min(alone) > 50  # what it is there for
+
+
+def test_an_average_of_a_percentile_is_in_doubt_where_one_of_its_pairs_is():
+    """The SSD stalls in a third of its trials under one scheduler, and is the HDD's equal under the other."""
+    kinds = {"t1": EVEN, "t2": EVEN, "t3": STALLED, "t4": EVEN}
+    histograms = {id_: trials(kind, 20, 20 + place) for place, (id_, kind) in enumerate(kinds.items())}
+    logs = [[math.log(merged([histograms[id_][block]], 0.99) / 1e6) for id_ in kinds] for block in range(20)]
+    run = a_factorial_run(TWO_BY_TWO, logs, metric="latency_ms_p99")
+    latencies = {trial.id: histograms[trial.treatment][trial.block - 1] for trial in run.trials}
+    found = analyse(run, latencies=latencies, each_pair=True)
+    pairs = {finding.ids: finding for finding in (*found.verdicts, *found.every_pair)}
+    stalls = next(finding for ids, finding in pairs.items() if set(ids) == {"t1", "t3"})
+    equal = next(finding for ids, finding in pairs.items() if set(ids) == {"t2", "t4"})
+    assert (stalls.verdict, type(stalls.withheld_for)) == (Word.UNDECIDED, EventsTogether)
+    assert equal.doubted_for is None
+    (average,) = (effect.verdict for effect in found.factors.main_effects if effect.factor == "device")
+    assert (average.verdict, type(average.withheld_for)) == (Word.UNDECIDED, EventsTogether)
+    assert average.effect.low < 0 < average.effect.high
+    assert average.p_adjusted > ALPHA

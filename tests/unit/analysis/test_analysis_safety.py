@@ -332,3 +332,33 @@ def test_hosts_that_are_alike_are_seldom_called_odd():
         found = crash_safety(on_hosts(run, lambda block: f"db{1 + block % 3}"))
         odd += any(on.is_odd for each in found.by_host for on in each.hosts)
     assert odd <= 0.05 * 200 + 2 * (200 * 0.05 * 0.95) ** 0.5
+
+
+def test_a_stratum_in_which_the_control_has_no_cut_shows_nothing():
+    """Its trials at page writes failed: whether the load shows a loss there is not known."""
+    run = crash_run({"1": SAFE}, strata=(("uniform", "random-4096"), ("page-write", "random-4096")))
+    trials = [
+        replace(one, cuts=[each for each in one.cuts if each.when == "uniform"]) if one.treatment == "control" else one
+        for one in run.trials
+    ]
+    assert crash_safety(run).treatments[0].word == "no loss seen"
+    found = crash_safety(replace(run, trials=trials)).treatments[0]
+    assert found.word == "undecided"
+    assert found.doubts[0] == ControlKept(0, 0, Stratum("page-write", "random-4096"))
+
+
+def test_a_direction_is_not_said_where_cuts_and_runs_disagree():
+    """t2 loses in all of the single cuts of most runs, and in few of the many cuts of the others."""
+    run = crash_run({"1": SAFE, "2": Loses(900.0, tail=1.0)}, blocks=30)
+
+    def cuts_of(one):
+        if one.treatment == "t1":  # loses in half of each run's cuts
+            return [each if each.seed % 2 else replace(each, outcome="tail", lost_ms=5.0) for each in one.cuts]
+        kept = one.cuts[:1] if one.block <= 24 else [_kept(each) for each in one.cuts * 10]
+        return kept if one.treatment == "t2" else one.cuts
+
+    (loss, *_) = crash_safety(replace(run, trials=[replace(one, cuts=cuts_of(one)) for one in run.trials])).differences
+    assert loss.asked == "loss"
+    assert loss.p < 0.05
+    assert loss.level[0] / loss.level[1] < loss.baseline[0] / loss.baseline[1]
+    assert loss.found == "no difference shown"

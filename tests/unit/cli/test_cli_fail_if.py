@@ -130,3 +130,28 @@ def test_junit_and_several_runs_have_them_too(dbdyno, tmp_path):
     (failure,) = ET.parse(tmp_path / "v.xml").getroot().iter("failure")
     assert failure.get("message") == "[fail_if] slower by 5 %"
     assert read_run(folders[1]).design.fail_if == FailIf(slower=0.05)
+
+
+@pytest.mark.parametrize(("blocks", "kinds"), [(30, ["failure", ""]), (3, ["failure", "failure"])])
+def test_junit_and_annotations_fail_by_what_is_unsafe(dbdyno, tmp_path, blocks, kinds):
+    """Of three runs it is open whether the safe one is; that does not pass in this study."""
+    run = crash_run({"2": FLUSH_2, "1": SAFE}, blocks=blocks, cuts=2)
+    limited = replace(run, design=replace(run.design, fail_if=FailIf(unsafe=True)))
+    folder, file = written(tmp_path / "run", limited), tmp_path / "v.xml"
+    code, out, err = dbdyno("report", folder, "--junit", file, "--annotations")
+    assert code == CONDITION_HOLDS
+    cases = [case for case in ET.parse(file).getroot() if case.get("name").startswith("crash safety of")]
+    assert ["failure" if case.find("failure") is not None else "" for case in cases] == kinds
+    assert cases[0].find("failure").get("message") == "[fail_if] unsafe"
+    assert cases[0].find("failure").text == f"{cases[0].get('name')}: loses the newest commits"
+    assert f"[fail_if] unsafe: {cases[0].get('name')}: loses the newest commits" in err
+    assert out.count("::error title=") == kinds.count("failure")
+
+
+def test_a_study_s_thresholds_judge_its_own_run_alone(dbdyno, tmp_path):
+    run = build(8, pairs=BACK)
+    limited = replace(run, design=replace(run.design, fail_if=FailIf(slower=0.05)))
+    folders = [written(tmp_path / "a", run), written(tmp_path / "b", limited)]
+    assert dbdyno("report", *folders, "--junit", tmp_path / "v.xml")[0] == CONDITION_HOLDS
+    (failing,) = (case for case in ET.parse(tmp_path / "v.xml").getroot() if case.find("failure") is not None)
+    assert failing.get("classname").endswith("(b)")

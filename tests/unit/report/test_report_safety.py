@@ -341,3 +341,31 @@ def test_beside_a_speed_run_hosts_go_by_that_run_s_names():
     found = joined(speed, crash)
     assert [(one.treatment, one.differs) for one in found.by_host] == [("t2", False), ("t1", True), ("control", False)]
     assert {on.treatment for each in found.by_host for on in each.hosts} == {"t1", "t2", "control"}
+
+
+def slow_and_fast(blocks):
+    """A speed run of so many blocks, of two treatments that lost nothing, one of which is a third faster."""
+    crash = crash_run({"1": SAFE, "3": Loses(1200.0), "0": FLUSH_0})
+    run = speed_run(crash_run({"1": SAFE, "3": Loses(1200.0), "0": FLUSH_0}, blocks=blocks, cuts=1))
+    return run, CrashRunBeside(crash, joined(run, crash))
+
+
+@pytest.mark.parametrize(("blocks", "is_shown"), [(4, False), (10, True)])
+def test_the_fastest_that_lost_nothing_is_what_its_comparison_says(blocks, is_shown):
+    """Four blocks lie apart and can't show it; the table of speed says undecided, and so does the advice."""
+    speed, beside = slow_and_fast(blocks)
+    values = document(speed, analyse(speed), beside=beside).values()
+    assert (values["verdicts"][0]["verdict"] == "faster") is is_shown
+    assert values["advice"]["take"] == (["t2"] if is_shown else ["t2", "t1"])
+    assert ("they show no difference in speed" in values["advice"]["text"]) is not is_shown
+
+
+@pytest.mark.parametrize(("blocks", "is_said"), [(5, True), (30, False)])
+def test_a_loss_that_may_be_worse_is_said_where_few_runs_show_it(blocks, is_said):
+    """t2 lost its newest commits in all runs; so few do not exclude that it does damage."""
+    run = crash_run({"1": SAFE, "2": FLUSH_2, "0": FLUSH_0})
+    trials = [replace(one, cuts=[]) if one.treatment == "t2" and one.block > blocks else one for one in run.trials]
+    told = document(replace(run, trials=trials), analyse(replace(run, trials=trials))).values()["advice"]["text"]
+    assert "may lose 1.0 s of commits" in told
+    assert ("and worse in up to 45 % of such cuts" in told) is is_said
+    assert ("worse" in told) is is_said

@@ -134,8 +134,16 @@ def test_a_factor_that_changes_nothing_is_not_in_the_name():
 
 
 def test_each_factor_that_matters_is_named_with_the_most_it_changes():
-    assert said(100, 300, 4000, 4000) == (
+    assert said(100, 300, 4000, 3000) == (
         "ssd, 128: 4,000 requests/s, the most; hdd, 128: 100 (40 times). Up to 40 times by device and 3 times by nr."
+    )
+
+
+def test_what_comes_as_close_as_makes_no_difference_is_named_beside_the_most():
+    """The factor matters on the hard disk alone."""
+    assert said(100, 300, 4000, 3990) == (
+        "ssd, 128: 4,000 requests/s, the most (no noticeable difference to ssd, 1000); hdd, 128: 100 (40 times)."
+        " Up to 40 times by device and 3 times by nr."
     )
 
 

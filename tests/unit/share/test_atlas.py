@@ -127,6 +127,31 @@ def test_side_by_side_does_not_warn_of_one_host(results, tmp_path):
     assert "imported" not in text
 
 
+def test_side_by_side_tells_an_emulated_cpu_apart_and_leaves_out_what_is_not_comparable(plain_run, tmp_path):
+    """The dropped treatment is the one with the best figure; it is in the data, and says what it is."""
+    guest = {"accelerator": "tcg", "cpus": 2}
+    trials = [replace(one, observed={**one.observed, "guest": guest}) for one in plain_run.trials]
+    best = max(plain_run.design.treatments, key=lambda one: mean_rate(plain_run, one.id))
+    with patch.object(os, "fsync", lambda _: None):
+        written(tmp_path / "in-guest", replace(plain_run, trials=trials))
+        written(tmp_path / "dropped", replace(plain_run, dropped=frozenset({best.id})))
+    build([tmp_path / "in-guest", tmp_path / "dropped"], tmp_path / "site", processes=1)
+    text = (tmp_path / "site/compare.html").read_text(encoding="utf-8")
+    assert "These figures are from 2 kinds of host" in text
+    assert "CPU emulated by QEMU" in text
+    figures = f"'{tmp_path / 'site/data/figures.parquet'}'"
+    left_out = duckdb.sql(f"SELECT result, label FROM {figures} WHERE NOT comparable").fetchall()
+    assert left_out == [("dropped", best.label)]
+    treatments = len(plain_run.design.treatments)
+    rows = [text.count(f'href="runs/{name}.html"') for name in ("in-guest", "dropped")]
+    assert rows == [treatments, treatments - 1]
+
+
+def mean_rate(run, id_):
+    rates = [one.metrics["queries_per_second"] for one in run.trials if one.treatment == id_]
+    return sum(rates) / len(rates)
+
+
 def test_the_query_of_the_readme_is_answered(site, monkeypatch):
     readme = (site / "README.md").read_text(encoding="utf-8")
     (query,) = re.findall(r"```sql\n(.*?)```", readme, re.DOTALL)

@@ -337,6 +337,18 @@ IN_STACK = {
             )
         ],
     ),
+    "a tunable that the kernel clamps": (
+        [("nr_requests = 64", "iosched.front_merges = 2")],
+        [":12: queue.iosched.front_merges: is 2; mq-deadline takes 0 to 1"],
+    ),
+    "a tunable that the kernel refuses": (
+        [(SCHEDULER, 'scheduler = "kyber"'), ("nr_requests = 64", "iosched.read_lat_nsec = -1")],
+        [":12: queue.iosched.read_lat_nsec: is -1; kyber takes 0 to 18446744073709551615"],
+    ),
+    "one setting of bfq by two names": (
+        [(SCHEDULER, 'scheduler = "bfq"'), ("nr_requests = 64", "iosched = { slice_idle = 8, slice_idle_us = 2000 }")],
+        [":12: queue.iosched.slice_idle_us: is 2000, and slice_idle is 8 ms: they are one setting; leave one out"],
+    ),
     "an I/O class that is none": (
         [("[server.settings]", '[server]\nionice = "best-effort"\n[server.settings]')],
         [

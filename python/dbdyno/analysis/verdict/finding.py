@@ -308,10 +308,14 @@ def doubt_as_parts(whole: Finding, parts: Sequence[tuple[float, Finding]]) -> Fi
     ``parts`` are weights above 0 and findings. A sum scatters less than its parts, so it may get a word that none of
     them has. But what may account for every part may account for their sum: then neither a word is given, nor a number
     of blocks that would bring one. The interval and p are no surer than those of the parts.
+
+    What a sum may owe to any other cause is asked of the sum itself as well. Not so what all events together say of a
+    percentile, as events of several treatments have no percentile together: there one part in doubt is enough.
     """
     causes = [part.doubted_for for _, part in parts if part.verdict is Word.UNDECIDED]
-    cause = hardest_cause(causes)
-    if cause is None or len(causes) < len(parts) or None in causes:
+    stalls = [cause for cause in causes if isinstance(cause, EventsTogether)]
+    cause = hardest_cause(stalls or causes)
+    if cause is None or (not stalls and (len(causes) < len(parts) or None in causes)):
         return whole
     if not isinstance(whole.reason, Reason) or whole.doubted_for:
         return whole

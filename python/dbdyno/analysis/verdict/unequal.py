@@ -224,11 +224,23 @@ class StruckBetweenRuns:
         more, fewer = (1, 0) if favours[1] > favours[0] else (0, 1)
         return UnequalFailures(self.labels[more], favours[more], self.labels[fewer], favours[fewer])
 
+    @property
+    def missing(self) -> tuple[int, int]:
+        """How many attempts are missing before and after, beyond the share that both runs miss alike."""
+        shares = [
+            (level - control) / max(1, attempts)
+            for (level, control), attempts in zip((self.before, self.after), self.attempts, strict=True)
+        ]
+        common = min(map(abs, shares)) if shares[0] * shares[1] > 0 else 0.0
+        before, after = (
+            math.ceil(round((abs(share) - common) * attempts, 9))
+            for share, attempts in zip(shares, self.attempts, strict=True)
+        )
+        return before, after
+
     def samples(self, x: Floats, y: Floats) -> Iterator[tuple[Floats, Floats]]:
         """Yield the values before and after as they might have been: what is missing at its lowest, then highest."""
-        net = [level - control for level, control in (self.before, self.after)]
-        common = min(map(abs, net)) if net[0] * net[1] > 0 else 0  # picked in both runs alike
-        missing = [abs(each) - common for each in net]
+        missing = self.missing
         for sign in (-1.0, 1.0):
             yield (
                 np.concatenate((x, np.full(missing[0], extreme_of(x, -sign)))),
