@@ -115,7 +115,7 @@ def test_engine_that_the_server_lacks(state, study_file, tmp_path):
 @pytest.mark.drawn(2, group="trials that fail")
 def test_level_that_fails_again_and_again_is_left_out(state, study_file, tmp_path):
     run = tmp_path / "run"
-    queue = "[queue]\nread_ahead_kb = [128, 256, 5]"  # of which the kernel makes whole pages
+    queue = "[queue]\nmax_sectors_kb = [128, 64, 1000000]"  # the last is beyond what the device can
     done = run_study(state, study_file, run, stack=queue, scheduler='"none"')
     assert done.returncode == 1
     assert [event["treatment"] for event in events(run, "dropped")] == ["t3"]

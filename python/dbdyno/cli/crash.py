@@ -35,7 +35,7 @@ if TYPE_CHECKING:
 RUN = typer.Argument(metavar="RUN", help="The run folder.", autocompletion=run_folders)
 CUT = typer.Argument(metavar="TRIAL/CUT", help="A cut whose state is kept.", autocompletion=kept_cuts)
 CUT_OR_ALL = typer.Argument(
-    "", metavar="[TRIAL/CUT]", help="A cut whose state is kept; all of them if not given.", autocompletion=kept_cuts
+    "", metavar="TRIAL/CUT", help="A cut whose state is kept; all of them if not given.", autocompletion=kept_cuts
 )
 
 

@@ -39,7 +39,7 @@ def images(context: typer.Context, json_: bool = JSON) -> None:
 
 @app.command("clear")
 def clear(
-    key: str = typer.Argument("", metavar="[KEY]", help="The image to remove; all if not given."),
+    key: str = typer.Argument("", metavar="KEY", help="The image to remove; all if not given."),
     json_: bool = JSON,
 ) -> None:
     """Remove one image or all; refused while a run goes on."""

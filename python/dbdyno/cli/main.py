@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import Any, NoReturn
 
 import typer
-from typer.core import TyperCommand, TyperGroup
+from typer.core import TyperArgument, TyperCommand, TyperGroup
 from typer.exceptions import TyperException
 from typer.main import get_command, get_group
 
@@ -206,6 +206,27 @@ def _list_whole_sentences(group: Any) -> None:  # noqa: ANN401 - a group of Clic
             _list_whole_sentences(command)
 
 
+class _Argument(TyperArgument):
+    """An argument that help calls STUDY, [DIR] or RUN..., as manuals do, without its type in Python."""
+
+    def get_usage_pieces(self, ctx: Any) -> list[str]:  # noqa: ANN401  (Click's own)
+        """Return what the usage line calls it."""
+        name = self.display_name_raw if self.required else f"[{self.display_name_raw}]"
+        return [f"{name}..." if self.nargs != 1 else name]
+
+    def display_type_rich(self, ctx: Any) -> str | None:  # noqa: ANN401
+        """Return what may be chosen, if that is a list; otherwise its name says what it is."""
+        return self.display_type(ctx) if self.type_descriptor.is_choice else None
+
+
+def _show_arguments_as_manuals_do(command: Any) -> None:  # noqa: ANN401 - as above
+    for parameter in getattr(command, "params", []):
+        if type(parameter) is TyperArgument:  # typer lets nobody choose the class
+            parameter.__class__ = _Argument
+    for below in getattr(command, "commands", {}).values():
+        _show_arguments_as_manuals_do(below)
+
+
 def verb_command(verb: str) -> TyperCommand | TyperGroup:
     """Import a verb and return its command."""
     name = f"{verb}_" if iskeyword(verb) else verb
@@ -219,6 +240,7 @@ def verb_command(verb: str) -> TyperCommand | TyperGroup:
         alone.command(verb)(getattr(module, name))
         command = get_command(alone)
     command.name = verb
+    _show_arguments_as_manuals_do(command)
     return command  # type: ignore[no-any-return]
 
 

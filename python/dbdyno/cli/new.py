@@ -178,7 +178,7 @@ def mistake_of(request: "NewStudyRequest", options: Any) -> str:  # noqa: ANN401
 
 
 def new(
-    study: Path = typer.Argument(Path("study.toml"), metavar="[STUDY]", help="The file to write; it must not exist."),
+    study: Path = typer.Argument(Path("study.toml"), metavar="STUDY", help="The file to write; it must not exist."),
     from_: Path = typer.Option(None, "--from", metavar="MY.CNF", help="An option file of MySQL or MariaDB."),
     suffix: str = typer.Option(
         "", "--defaults-group-suffix", metavar="SUFFIX", help="With --from: also read groups such as [mysqldSUFFIX]."

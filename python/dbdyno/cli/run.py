@@ -300,7 +300,7 @@ def aa(
 
 def try_(
     fields: list[str] = typer.Argument(
-        metavar="FIELD=LEVEL,LEVEL...",
+        metavar="FIELD=LEVEL,LEVEL",
         help="Fields of a study; one with several levels is compared.",
         autocompletion=levels,
     ),
@@ -385,7 +385,7 @@ PAGE = Path("dbdyno-quick.html")
 
 
 def quick(
-    place: Path = typer.Argument(Path(), metavar="[DIR|DEV]", help="A folder, or a block device, which is only read."),
+    place: Path = typer.Argument(Path(), metavar="DIR|DEV", help="A folder, or a block device, which is only read."),
     against: str = typer.Option(
         None, "--against", metavar="DIR|MODEL", help="What to compare it with.", autocompletion=drives
     ),

@@ -15,7 +15,7 @@ if TYPE_CHECKING:
 
 
 def runs(
-    folder: Path = typer.Argument(RUNS, metavar="[DIR]", help="The folder that holds the run folders."),
+    folder: Path = typer.Argument(RUNS, metavar="DIR", help="The folder that holds the run folders."),
     json_: bool = JSON,
 ) -> None:
     """List run folders, the latest first, with what each found."""

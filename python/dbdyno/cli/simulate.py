@@ -223,7 +223,7 @@ SIZE, SECONDS, WARM_UP = "--size", "--seconds", "--warmup"
 
 
 def simulate(
-    files: list[Path] = typer.Argument(None, parser=path_of, metavar="[TRACE|JOB|LOAD.toml]...", help="The load."),
+    files: list[Path] = typer.Argument(None, parser=path_of, metavar="TRACE|JOB|LOAD.toml", help="The load."),
     device: str = typer.Option(DEVICE, metavar="DRIVE,...", help="Drives, as dbdyno disk models lists them."),
     size: str = typer.Option("", SIZE, metavar="SIZE", help="Size of the device [what the load reaches, or 16 GiB]."),
     kernel: str = typer.Option(KERNEL, metavar="VERSION,...", help="Kernels, as --list shows."),

@@ -22,7 +22,7 @@ def suite(
     name: str = typer.Argument(metavar="NAME", help="A suite of studies/suites, or a study file with [suite]."),
     fields: list[str] = typer.Argument(
         None,
-        metavar="[FIELD=LEVEL,LEVEL...]",
+        metavar="FIELD=LEVEL,LEVEL",
         help="Fields of a study; what is given with several levels is compared instead of the file's own.",
         autocompletion=levels,
     ),

@@ -40,7 +40,7 @@ INTERVAL_SECONDS_MIN = 0.1
 
 def watch(
     devices: list[str] = typer.Argument(
-        metavar="DEVICE...|RUN",
+        metavar="DEVICE|RUN",
         help="What to watch: sda, /dev/loop3, an emulated disk by its name, a folder: the disks below it; or a run.",
         autocompletion=block_devices,
     ),

@@ -175,6 +175,7 @@ def _words(detail: ErrorDetails, section: type[BaseModel], path: tuple[str | int
         return f"is {shown(value)}, which {reason}"
     limits = {"greater_than_equal": ("ge", "at least"), "less_than_equal": ("le", "at most")}
     limits |= {"greater_than": ("gt", "more than"), "less_than": ("lt", "less than")}
+    limits |= {"multiple_of": ("multiple_of", "a multiple of")}
     if kind in limits:
         key, words = limits[kind]
         return f"is {shown(value)}; it must be {words} {_limit(value, context[key])}"

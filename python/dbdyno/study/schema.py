@@ -372,8 +372,8 @@ class QueueSection(FileSection):
     """
     queue_depth: Annotated[StrictInt, Field(ge=1, le=256)] | None = None
     """Commands that the drive of a simulated stack takes at once; 32 if not given."""
-    read_ahead_kb: Annotated[StrictInt, Field(ge=0, le=1024 * 1024)] | None = None
-    """Read-ahead in KiB."""
+    read_ahead_kb: Annotated[StrictInt, Field(ge=0, le=1024 * 1024, multiple_of=4)] | None = None
+    """Read-ahead in KiB, whole pages."""
     rotational: StrictBool | None = None
     """What the kernel believes of the drive."""
     wbt_lat_usec: Annotated[StrictInt, Field(ge=0)] | None = None

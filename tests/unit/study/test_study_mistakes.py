@@ -337,6 +337,10 @@ IN_STACK = {
             )
         ],
     ),
+    "read-ahead of a part of a page": (
+        [("nr_requests = 64", "read_ahead_kb = 130")],
+        [":12: queue.read_ahead_kb: is 130; it must be a multiple of 4"],
+    ),
     "a tunable that the kernel clamps": (
         [("nr_requests = 64", "iosched.front_merges = 2")],
         [":12: queue.iosched.front_merges: is 2; mq-deadline takes 0 to 1"],
