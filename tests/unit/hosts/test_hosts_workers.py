@@ -30,7 +30,7 @@ class Scripted(Workers):
     def __init__(self, cores, seconds=lambda _: 0.001):
         self._cores, self._seconds = cores, seconds
         self._lost, self.begun, self.most = {}, [], Counter()
-        self._at_work = Counter()
+        self._at_work, self._counting = Counter(), threading.Lock()
         self.back, self.bad, self.renewed = set(), set(), Counter()
         self._arrived = queue.SimpleQueue()
 
@@ -41,14 +41,18 @@ class Scripted(Workers):
         if host in self._lost:
             return  # lost since it was chosen: what it has is then given to others
         self.begun.append((host, given))
-        self._at_work[host] += 1
-        self.most[host] = max(self.most[host], self._at_work[host])
-        one = Returned(ticket, host, f"of {given}", 0.001)
-        threading.Timer(self._seconds(host), self._end, [one]).start()
+        with self._counting:
+            self._at_work[host] += 1
+            self.most[host] = max(self.most[host], self._at_work[host])
+        self._go_on(Returned(ticket, host, f"of {given}", 0.001))
 
-    def _end(self, one):
-        self._at_work[one.host] -= 1
-        self._arrived.put(one)
+    def _go_on(self, call):
+        threading.Timer(self._seconds(call.host), self._end, [call]).start()
+
+    def _end(self, call):
+        with self._counting:
+            self._at_work[call.host] -= 1
+        self._arrived.put(call)
 
     def returned(self, seconds):
         with contextlib.suppress(queue.Empty):
@@ -83,8 +87,26 @@ class Scripted(Workers):
         self._lost |= dict.fromkeys(self._cores, "closed")
 
 
+class InTurns(Scripted):
+    """Hosts that end as many calls in a turn as they have processors, whatever the clock says."""
+
+    def __init__(self, cores):
+        super().__init__(cores)
+        self._begun = {host: queue.SimpleQueue() for host in cores}
+
+    def _go_on(self, call):
+        self._begun[call.host].put(call)
+
+    def returned(self, seconds):
+        for host, cores in self._cores.items():
+            with contextlib.suppress(queue.Empty):
+                for _ in range(cores):
+                    self._end(self._begun[host].get_nowait())
+        return super().returned(seconds)
+
+
 def test_a_host_gets_more_as_it_finishes_and_no_more_than_it_can_do():
-    workers = Scripted({"slow": 1, "fast": 4})
+    workers = InTurns({"slow": 1, "fast": 4})
     with Spread(workers) as spread:
         futures = [spread.submit(str(number)) for number in range(200)]
         assert [one.result(60).text for one in futures] == [f"of {number}" for number in range(200)]
