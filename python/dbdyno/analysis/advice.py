@@ -15,7 +15,7 @@ from dbdyno.analysis.verdict.reasons import Lack, NextStep, Secondary, hardest
 from dbdyno.model.design import Design
 from dbdyno.model.metrics import Metric
 from dbdyno.model.word import Word
-from dbdyno.mysql.durability import CommitRisk, Durability, added_risks, durability
+from dbdyno.mysql.durability import CommitRisk, Durability, added_risks, durability, has_binary_log
 from dbdyno.mysql.settings import FLUSH_LOG
 from dbdyno.store.records import Run, Trial
 
@@ -161,6 +161,7 @@ class Safety:
     less_known: bool  # whether commits are known to be durable of another treatment, and not of these
     synced: tuple[str, ...]  # ``FLUSH_LOG`` of these, as read back
     disks: tuple[str, ...]  # kinds of the disks below all that was compared: "emulated", "real"
+    gives_up_binary_log: bool = False  # one of these has none, and another treatment has one
 
 
 def safest(choice: Choice, relations: Relations, durable: Durable) -> Choice:
@@ -191,6 +192,7 @@ def is_safer(first_id: str, second_id: str, durable: Durable) -> bool:
 def safety(pool: Sequence[str], durable: Durable, trials: Mapping[str, Sequence[Trial]]) -> Safety:
     """Return what taking any of some treatments means beside all others that were measured."""
     own = [own_safety for id_ in pool if (own_safety := durable.get(id_))]
+    logged = {id_: any(has_binary_log(trial.observed) for trial in of_id) for id_, of_id in trials.items()}
     others = {id_: other_safety for id_, other_safety in durable.items() if other_safety}
     worse = {
         id_: [gap for own_safety in own for gap in added_risks(own_safety, other_safety)]
@@ -206,6 +208,7 @@ def safety(pool: Sequence[str], durable: Durable, trials: Mapping[str, Sequence[
         less_known=unknown and any(other_safety.durable for other_safety in others.values()),
         synced=tuple(dict.fromkeys(_flush_log(trial) for id_ in pool for trial in trials[id_])),
         disks=tuple(dict.fromkeys(_disk(trial) for trials_of_id in trials.values() for trial in trials_of_id)),
+        gives_up_binary_log=any(logged.values()) and not all(logged[id_] for id_ in pool),
     )
 
 

@@ -113,7 +113,7 @@ def _risks_of_commits(observed: Observed) -> Iterator[CommitRisk]:
         if doublewrite.lower() in {"off", "0", "false", "detect_only"} and not on_copies:
             yield CommitRisk("doublewrite", doublewrite)
         synced = str(server.get("sync_binlog", "1"))
-        if str(server.get("log_bin", "")).lower() in {"on", "1"} and synced != "1":
+        if has_binary_log(observed) and synced != "1":
             yield CommitRisk("binary log", synced)
     if part_of(observed, "device").get("kind") == "memory":
         yield CommitRisk("memory", "")
@@ -134,6 +134,11 @@ def _risks_of_disks(observed: Observed) -> Iterator[CommitRisk]:
 def _has_no_volatile_cache(observed: Observed, disk: str) -> bool:
     """Whether the device has no cache that a power cut takes, so that nothing needs a flush."""
     return layer_of(observed, "queue", disk).get("write_cache") == "write through"
+
+
+def has_binary_log(observed: Observed) -> bool:
+    """Whether the server of a trial wrote a binary log: without one it has no replica and no point-in-time restore."""
+    return str(part_of(observed, "server").get("log_bin", "")).lower() in {"on", "1"}
 
 
 def _engine(observed: Observed) -> str:

@@ -323,6 +323,20 @@ def test_a_winner_that_is_slower_in_total_is_not_recommended():
     assert advice_text(run, analysis).startswith("No recommendation: average and typical block disagree")
 
 
+@pytest.mark.parametrize("taken", ["ON", "OFF"])
+def test_what_is_given_up_without_a_binary_log_is_said_where_another_treatment_has_one(taken):
+    def with_binary_log(trial, value):
+        server = {**trial.observed.get("server", {}), "log_bin": value, "sync_binlog": "1"}
+        return replace(trial, observed={**trial.observed, "server": server})
+
+    of = {"t1": "OFF" if taken == "ON" else "ON", "t2": taken}
+    run = build(rates={"t1": 100.0, "t2": 130.0}, pairs=PAIR, noise=0.004)
+    text = text_of(replace(run, trials=[with_binary_log(trial, of[trial.treatment]) for trial in run.trials]))
+    assert text.startswith("Take scheduler none.")
+    assert ("Without the binary log there is no replica" in text) == (taken == "OFF")
+    assert "binary log" not in text_of(replace(run, trials=[with_binary_log(trial, "OFF") for trial in run.trials]))
+
+
 def test_what_is_said_of_the_disks():
     def said(*kinds):
         return risk_text([Safety(durable=True, served=True, lacking=(), worse=(), safer=(), less_known=False,

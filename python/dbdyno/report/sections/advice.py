@@ -27,6 +27,7 @@ from dbdyno.store.records import Run
 
 
 _UNTRIED = "power cuts were not tried"
+_WITHOUT_BINARY_LOG = "Without the binary log there is no replica, and no restore to a point in time."
 _MADE_UP = {"emulated", "simulated"}  # kinds of disks
 
 
@@ -39,9 +40,9 @@ def only_if(safety: Safety, what: str, safer: str) -> str:
 def risk_text(safeties: Sequence[Safety]) -> str:
     """Return the risk of all that is recommended, the worst of it, and on what disks it was measured."""
     worst = min(safeties, key=lambda safety: (safety.durable is not False, safety.durable is not None))
-    return " ".join(
-        filter(None, [f"Safety: {_risk_of(worst)}.", _disks({kind for safety in safeties for kind in safety.disks})])
-    )
+    given_up = _WITHOUT_BINARY_LOG if any(safety.gives_up_binary_log for safety in safeties) else ""
+    disks = _disks({kind for safety in safeties for kind in safety.disks})
+    return " ".join(filter(None, [f"Safety: {_risk_of(worst)}.", given_up, disks]))
 
 
 def _disks(kinds: set[str]) -> str:
