@@ -42,19 +42,18 @@ from dbdyno.analysis.scipy_special import special
 from dbdyno.analysis.statistics import Estimate, Floats, log_margin, long_run_variance, relative, robust_sd
 from dbdyno.analysis.two_runs import (
     HostShift,
-    Interference,
     OtherHost,
     Withheld,
     check_comparable,
     control_among,
     distinctions,
     has_other_host,
+    interference_of,
     matched_treatments,
     obstacle_of,
 )
 from dbdyno.analysis.verdict.evidence import FINE_ENOUGH, Resolution, combined, resolutions
-from dbdyno.analysis.verdict.finding import mostly
-from dbdyno.analysis.verdict.reasons import Obstacle, WhichRun
+from dbdyno.analysis.verdict.reasons import Obstacle
 from dbdyno.analysis.verdict.unequal import StruckBetweenRuns, extreme_of, spoiled_attempts
 from dbdyno.model.design import ALPHA, Treatment
 from dbdyno.model.metrics import Metric, metric_of
@@ -288,8 +287,8 @@ def _course(  # noqa: PLR0913, PLR0917  (what a course is made from)
         before, after = (_Stretch(points[ends[at] : ends[at + 1]], parts[at]) for at in (place, place + 1))
         change = _changed(shift, before, after, points, same, sd, freedom, metric, margin)
         on_another = control is None and has_other_host(runs[change.before], runs[change.after])
-        made_by = OtherHost() if on_another else None
-        changes.append(_withhold_word(change, made_by or _made_by(label, before, after, change, metric, margin)))
+        cause = OtherHost() if on_another else _other_cause(label, before, after, change, metric, margin)
+        changes.append(_withhold_word(change, cause))
     return Course(
         label=label,
         points=points,
@@ -387,10 +386,6 @@ class _Stretch:
     def resolution(self) -> Resolution:
         return max((point.resolution for point in self.points), key=attrgetter("log_width"))
 
-    def interference(self, name: WhichRun) -> Interference | None:
-        disturbed = sum(trial.disturbed for trial in self.trials)
-        return Interference(name, disturbed, len(self.trials)) if mostly(disturbed, len(self.trials)) else None
-
     def bound(self, missing: int, sign: float) -> float:
         """Return the mean of its values, had ``missing`` blocks that are left out lain at the extreme of all blocks."""
         extreme = extreme_of(np.array([log for point in self.points for log in point.logs]), sign)
@@ -402,12 +397,12 @@ class _Stretch:
         return float(np.mean(self.values + away * of_each / (numbers + of_each)))
 
 
-def _made_by(  # noqa: PLR0913, PLR0917  (as above)
+def _other_cause(  # noqa: PLR0913, PLR0917  (as above)
     label: str, before: _Stretch, after: _Stretch, change: ChangeInTime, metric: Metric, margin: float
 ) -> Withheld | None:
     """Return what else than a change may have made it."""
-    if disturbed := before.interference("before") or after.interference("after"):
-        return disturbed
+    if interference := interference_of(before.trials, "before") or interference_of(after.trials, "after"):
+        return interference
     has_control = any(point.of_control for point in after.points)
     struck = StruckBetweenRuns(
         (f"{label} (before)", f"{label} (after)"),

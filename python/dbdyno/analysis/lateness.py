@@ -292,7 +292,7 @@ class EmulatedCpu:
 def cpu_share(trial: Trial, metric: Metric) -> float:
     """Return the part of a figure that an emulated CPU may account for, at most; 0 where the CPU is none."""
     guest = part_of(trial.observed, "guest")
-    if guest.get("accelerator") != "tcg":
+    if not trial.has_emulated_cpu:
         return 0.0
     name = metric.name
     if (metric.unit in _UNITS and _is_offered(trial)) or name in _OF_REQUESTS:

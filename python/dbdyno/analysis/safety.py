@@ -505,13 +505,8 @@ def _direction(level: Seen, baseline: Seen) -> Answer:
 
     The test is of the shares of runs, which need not have equal numbers of cuts; the figures shown are of all cuts.
     """
-    of_runs, of_cuts = (
-        [share(side) for side in (level, baseline)]
-        for share in (
-            lambda side: statistics.fmean(seen / of for seen, of in side if of),
-            lambda side: sum(seen for seen, _ in side) / sum(of for _, of in side),
-        )
-    )
+    of_runs = [statistics.fmean(seen / of for seen, of in side if of) for side in (level, baseline)]
+    of_cuts = [sum(seen for seen, _ in side) / sum(of for _, of in side) for side in (level, baseline)]
     if (of_runs[0] > of_runs[1]) != (of_cuts[0] > of_cuts[1]):
         return "no difference shown"
     return "more" if of_cuts[0] > of_cuts[1] else "less"

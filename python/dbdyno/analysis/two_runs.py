@@ -57,7 +57,7 @@ from dbdyno.analysis.verdict.unequal import SpoiledAttempts, StruckBetweenRuns, 
 from dbdyno.model.design import Treatment
 from dbdyno.model.metrics import Metric, metric_of
 from dbdyno.model.word import Word
-from dbdyno.store.records import Run
+from dbdyno.store.records import Run, Trial, processor_model
 
 # What distinguishes a treatment of one run from the same treatment of another: settings, versions, what was read back.
 #
@@ -299,14 +299,18 @@ class _Side:
 
     def interference(self, treatments: Sequence[Treatment]) -> Interference | None:
         """Whether others disturbed half of the trials of these treatments or more."""
-        trials = [trial for treatment in treatments for trial in self.blocks.of(treatment.id)]
-        disturbed = sum(trial.disturbed for trial in trials)
-        return Interference(self.name, disturbed, len(trials)) if mostly(disturbed, len(trials)) else None
+        return interference_of([trial for each in treatments for trial in self.blocks.of(each.id)], self.name)
 
     def obstacle(self, treatment: Treatment, usable: int) -> Obstacle | None:
         if obstacle := obstacle_of(self.blocks, treatment, self.run.design.metric, self.name):
             return obstacle
         return TooFew(usable, MIN_TRIALS, "trial", self.name) if usable < MIN_TRIALS else None
+
+
+def interference_of(trials: Sequence[Trial], run: WhichRun) -> Interference | None:
+    """Return the interference that met half of these trials or more; None where it met fewer."""
+    disturbed = sum(trial.disturbed for trial in trials)
+    return Interference(run, disturbed, len(trials)) if mostly(disturbed, len(trials)) else None
 
 
 def obstacle_of(blocks: UsableBlocks, treatment: Treatment, metric: str, run: WhichRun = "") -> Obstacle | None:
@@ -386,14 +390,9 @@ def has_other_host(before: Run, after: Run) -> bool:
 def _processors(run: Run) -> dict[str, list[Any]]:
     """Return what is known of the processors of a run's hosts, each kind once."""
     hosts = list(run.hosts.values()) or [run.host]
-    models = {model for host in hosts if (model := _model_of(host))}
+    models = {model for host in hosts if (model := processor_model(host))}
     cores = {cores for host in hosts if isinstance(cores := host.get("cores"), int)}
     return {name: sorted(values) for name, values in (("cpu", models), ("cores", cores)) if values}
-
-
-def _model_of(host: Mapping[str, Any]) -> str:
-    cpu = host.get("cpu")
-    return str(cpu.get("model") or "") if isinstance(cpu, dict) else str(cpu or "")
 
 
 def _is_control(sides: tuple[_Side, _Side], pair: Pair) -> bool:

@@ -52,7 +52,7 @@ def kernels(context: typer.Context, json_: bool = JSON) -> None:
 
 @app.command("add")
 def add(
-    names: list[str] = NAME,
+    names: list[str] = NAMES,
     zfs: bool = typer.Option(False, "--zfs", help="Build OpenZFS for it too; takes minutes."),
     json_: bool = JSON,
 ) -> None:

@@ -1,4 +1,4 @@
-"""``dbdyno report``, ``compare``, ``rank`` and ``history``: verdicts from run folders alone, on any machine."""
+"""``dbdyno report``, ``compare``, ``rank`` and ``history``: they read run folders, on any machine, and judge."""
 
 import os
 import shutil

@@ -136,7 +136,7 @@ class LayersRig:
             with steps.step("attach"):
                 context = lowering.enter_context(self.ground(self.journal))
                 for disk in self.line.disks.values():
-                    disk.stats(reset=True)  # from now on it counts for this state alone
+                    disk.stats(reset=True)  # so that its counters are those of this state
                 beside = (on.attached(content, number) for number, on in enumerate(self.beside, 1))
                 for layer in (replace(self.device, cut=content), *self.queue, *beside):
                     context = lowering.enter_context(layer.raised(context))
@@ -247,7 +247,7 @@ class MachineRig:
         machine = replace(self.machine, drive=replace(self.machine.drive, cut=content))
         with ExitStack() as lowering:
             with steps.step("boot"):
-                machine.disk.client.stats(reset=True)  # from now on it counts for this state alone
+                machine.disk.client.stats(reset=True)  # so that its counters are those of this state
                 running = lowering.enter_context(machine.powered(self.journal))
             try:
                 yield running

@@ -129,7 +129,7 @@ def figures_of_run(name: str, run: Run, analysis: Analysis) -> Iterator[AtlasFig
 
 def _host(trials: Sequence[Trial], facts: Mapping[str, Any]) -> str:
     """Return what host figures are from; with an emulated CPU it is another one."""
-    is_emulated = any(part_of(trial.observed, "guest").get("accelerator") == "tcg" for trial in trials)
+    is_emulated = any(trial.has_emulated_cpu for trial in trials)
     return f"{host_text(facts)}{', CPU emulated by QEMU' * is_emulated}"
 
 

@@ -3,6 +3,7 @@
 Nothing here reads or writes; ``run_folder`` does.
 """
 
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any, TypedDict
 
@@ -151,6 +152,12 @@ class Trial:
     host: str = ""  # under test, by its name; empty in a study on one host
 
     @property
+    def has_emulated_cpu(self) -> bool:
+        """Whether a virtual machine booted for it whose processor QEMU emulated: without KVM."""
+        guest = self.observed.get("guest")
+        return isinstance(guest, dict) and guest.get("accelerator") == "tcg"
+
+    @property
     def disturbed(self) -> bool:
         """Whether others did more to the host than a result can bear."""
         return bool(self.disturbance.get("beyond"))
@@ -166,6 +173,12 @@ class FailedTrial:
     treatment: str
     cause: str
     host: str = ""  # as of a trial
+
+
+def processor_model(host: Mapping[str, Any]) -> str:
+    """Return the name of a host's processor as its facts have it, which may be others' bytes; empty if not known."""
+    cpu = host.get("cpu")
+    return str(cpu.get("model") or "") if isinstance(cpu, dict) else str(cpu or "")
 
 
 @dataclass(frozen=True)
@@ -208,12 +221,6 @@ class Run:
     def disk_names(self) -> list[str]:
         """The disks beside that of the data on which any of its trials stood."""
         return list(dict.fromkeys(name for trial in self.trials for name in disk_names(trial.observed)))
-
-    @property
-    def accelerators(self) -> frozenset[str]:
-        """How the processors of virtual machines were had: "kvm", "tcg" (QEMU translates); empty without machines."""
-        guests = (trial.observed.get("guest", {}) for trial in self.trials)
-        return frozenset(str(guest["accelerator"]) for guest in guests if guest.get("accelerator"))
 
 
 def _as_list(value: object) -> list[object]:

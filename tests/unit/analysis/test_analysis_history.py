@@ -65,7 +65,7 @@ def test_few_histories_name_a_change_that_is_none(noise):
 def nights(a_run):
     """t1 never changes; t2 is 10 % slower from the tenth run on, when the server is another version."""
 
-    def made(number, *, host_from=99, lower=0.9):
+    def build_nights(number, *, host_from=99, lower=0.9):
         rng, runs = np.random.default_rng(7), []
         for night in range(number):
             host = 0.8 if night >= host_from else 1.0
@@ -80,7 +80,7 @@ def nights(a_run):
             runs.append((f"night{night + 1}", replace(run, trials=trials, versions=versions)))
         return runs
 
-    return made
+    return build_nights
 
 
 def test_a_change_says_between_which_runs_and_what_differs_there(nights):
@@ -166,7 +166,7 @@ def mended(named_runs, mend):
     return [(name, mend(night, run)) for night, (name, run) in enumerate(named_runs, 1)]
 
 
-def shown_of(found, label="level t2"):
+def change_and_document(found, label="level t2"):
     """The change of a treatment, and all that is said of it in JSON."""
     values = document(found).values()
     (change,) = next(course.changes for course in found.courses if course.label == label)
@@ -188,7 +188,7 @@ def test_failures_since_a_change_may_have_made_it(nights, from_night, number, is
     runs = mended(
         nights(14, lower=0.965), lambda night, run: with_failures(run, "t2", number if night >= from_night else 0)
     )
-    change, shown, values = shown_of(history(runs))
+    change, shown, values = change_and_document(history(runs))
     assert change.word is (Word.SLOWER if is_said else Word.UNDECIDED)
     assert isinstance(change.withheld_for, UnequalFailures) is not is_said
     assert change.effect.bounded is is_said
@@ -204,7 +204,7 @@ def test_a_change_whose_runs_met_interference_has_no_word(nights, share, is_said
             run, trials=[replace(one, disturbance=BEYOND) if one.block <= blocks else one for one in run.trials]
         )
 
-    change, shown, _ = shown_of(history(mended(nights(14), busy)))
+    change, shown, _ = change_and_document(history(mended(nights(14), busy)))
     assert change.word is (Word.SLOWER if is_said else Word.UNDECIDED)
     assert ("interference met 15 of 30 trials of the runs after it" in shown["reason"]) is not is_said
 
@@ -212,10 +212,10 @@ def test_a_change_whose_runs_met_interference_has_no_word(nights, share, is_said
 def test_a_change_beside_one_that_nothing_explains_is_of_the_host_as_well(nights):
     """The host is 20 % slower since the night in which the server became another version."""
     found = history(nights(16, host_from=9))
-    change, shown, _ = shown_of(found)
+    change, shown, _ = change_and_document(found)
     assert (change.word, change.measured) == (Word.UNDECIDED, Word.SLOWER)
     assert "nothing is known to differ, changed then too" in shown["reason"]
-    change, _, _ = shown_of(history(nights(16, host_from=9), control="level t1"))
+    change, _, _ = change_and_document(history(nights(16, host_from=9), control="level t1"))
     assert change.word is Word.SLOWER
 
 
@@ -251,7 +251,7 @@ def test_a_change_within_a_bucket_of_the_figures_has_no_word(nights, bucket, wor
     """A change of 10 %; half a bucket is allowed for at either end of either value."""
     steps = {"kind": "fio", "steps": {"queries_per_second": {"absolute": 0.0, "relative": bucket}}}
     runs = mended(nights(14), lambda _, run: replace(run, trials=[replace(one, load=steps) for one in run.trials]))
-    change, shown, _ = shown_of(history(runs))
+    change, shown, _ = change_and_document(history(runs))
     assert change.word is word
     assert change.effect.high - change.effect.low > 2 * 0.85 * bucket
     assert ("buckets that are 15 % wide" in shown["reason"]) is (word is Word.UNDECIDED)
@@ -268,9 +268,9 @@ def test_a_change_with_the_host_s_processors_has_no_word(nights):
     """The server became another version in the night in which the study moved to another host."""
     hosts = {"cores": 4, "cpu": "One CPU"}, {"cores": 64, "cpu": "Another CPU"}
     runs = mended(nights(14), lambda night, run: replace(run, host=hosts[night >= 10]))
-    change, shown, values = shown_of(history(runs))
+    change, shown, values = change_and_document(history(runs))
     assert (change.word, change.measured, change.withheld_for) == (Word.UNDECIDED, Word.SLOWER, OtherHost())
     assert "the host has other processors than before" in shown["reason"]
     assert "% slower" not in values["headline"]
-    change, _, _ = shown_of(history(runs, control="level t1"))
+    change, _, _ = change_and_document(history(runs, control="level t1"))
     assert change.word is Word.SLOWER

@@ -156,7 +156,7 @@ class Terminal(io.StringIO):
         return True
 
 
-def shown(monkeypatch, stream, **times):
+def progress_text(monkeypatch, stream, **times):
     monkeypatch.setattr("sys.stderr", stream)
     with ProgressLine(**times) as line:
         for done in range(1, 4):
@@ -167,16 +167,16 @@ def shown(monkeypatch, stream, **times):
 
 @pytest.mark.parametrize("times", [{}, {"pipe_seconds": 0.0}])
 def test_a_pipe_gets_lines(monkeypatch, times):
-    text = shown(monkeypatch, io.StringIO(), **times)
+    text = progress_text(monkeypatch, io.StringIO(), **times)
     assert text == "round 1 of 3\nround 2 of 3\nround 3 of 3\na disk was slow\n"
 
 
 def test_a_pipe_gets_one_line_in_a_while(monkeypatch):
-    assert shown(monkeypatch, io.StringIO(), pipe_seconds=1000.0) == "round 1 of 3\na disk was slow\n"
+    assert progress_text(monkeypatch, io.StringIO(), pipe_seconds=1000.0) == "round 1 of 3\na disk was slow\n"
 
 
 def test_a_terminal_has_one_line_which_is_gone_afterwards(monkeypatch):
-    text = shown(monkeypatch, Terminal())
+    text = progress_text(monkeypatch, Terminal())
     lines = text.split("\r\033[K")
     assert lines[1] == "round 1 of 3", "what follows at once would not be seen"
     assert lines[-2] == "a disk was slow\n"
@@ -185,4 +185,4 @@ def test_a_terminal_has_one_line_which_is_gone_afterwards(monkeypatch):
 
 @pytest.mark.parametrize("stream", [io.StringIO(), Terminal()])
 def test_what_is_done_at_once_is_not_told(monkeypatch, stream):
-    assert shown(monkeypatch, stream, silent_seconds=1000.0) == "a disk was slow\n"
+    assert progress_text(monkeypatch, stream, silent_seconds=1000.0) == "a disk was slow\n"

@@ -259,14 +259,14 @@ CPUS = frozenset({0, 1})
 
 @pytest.fixture
 def host(tmp_path):
-    def made(**files):
+    def write_files(**files):
         for path, text in files.items():
             file = tmp_path / path.replace("__", "/")
             file.parent.mkdir(parents=True, exist_ok=True)
             file.write_text(text)
         return tmp_path
 
-    return made
+    return write_files
 
 
 POLL = {f"sys__devices__system__cpu__cpu{cpu}__cpuidle__state0__name": "POLL\n" for cpu in CPUS}

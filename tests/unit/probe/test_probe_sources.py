@@ -292,13 +292,13 @@ needs_pressure = pytest.mark.skipif(not Path("/proc/pressure/io").exists(), reas
 
 @needs_pressure
 def test_the_kernel_s_own_numbers():
-    def of_the_kernel():
+    def kernel_totals():
         lines = {one: Path(f"/proc/pressure/{one}").read_text().splitlines() for one, _ in PRESSURES}
         words = {(one, line.split()[0]): line.rpartition("total=")[2] for one, found in lines.items() for line in found}
         return [int(words[pair]) / 1e6 for pair in PRESSURES]
 
     source = PressureSource()
-    first, found, second = of_the_kernel(), source.sample(), of_the_kernel()
+    first, found, second = kernel_totals(), source.sample(), kernel_totals()
     source.close()
     assert list(found) == ["cpu_some", "io_some", "io_full", "memory_some", "memory_full"]
     assert all(before <= value <= after for before, value, after in zip(first, found.values(), second, strict=True))

@@ -133,25 +133,25 @@ def warmed(run, steady):
     return found, analyse(found)
 
 
-def said(run, steady, word):
+def lines_with(run, steady, word):
     found = warmed(run, steady)
     return [line for line in (*note_lines(*found), *warning_lines(*found)) if word in line]
 
 
 def test_each_treatment_has_its_median_and_range(run):
-    lines = said(run, lambda _: True, "warm-up until steady")
+    lines = lines_with(run, lambda _: True, "warm-up until steady")
     assert len(lines) == len(run.design.treatments)
     assert lines[0].endswith(": the warm-up until steady took 10.50 s in the median, 7.000 to 14.00 s.")
-    assert said(run, lambda _: True, "bound") == []
+    assert lines_with(run, lambda _: True, "bound") == []
 
 
 def test_a_few_that_reached_the_bound_are_no_warning(run):
-    (note,) = said(run, lambda place: place != len(run.trials) - 1, "bound")
+    (note,) = lines_with(run, lambda place: place != len(run.trials) - 1, "bound")
     assert note.endswith("; 1 of 8 trials reached the bound.")
 
 
 def test_many_are_one(run):
-    lines = said(run, lambda place: place % 4 != 0, "not shown to be steady")
+    lines = lines_with(run, lambda place: place % 4 != 0, "not shown to be steady")
     assert len(lines) == 1
     assert lines[0] in " ".join(as_text(*warmed(run, lambda place: place % 4 != 0)).split())
 

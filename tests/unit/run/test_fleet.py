@@ -295,7 +295,7 @@ def test_who_has_joined_is_noted_once(plan, into, states):
 # What hosts say of this machine's address is weighed before a server listens there.
 
 
-def placed(*origins, address=None):
+def address_among(*origins, address=None):
     inventory = SimpleNamespace(cluster=SimpleNamespace(address=address))
     by_host = {f"h{place}": origin for place, origin in enumerate(origins)}
     return over_hosts._address(SimpleNamespace(inventory=inventory, origins=lambda: by_host))
@@ -303,10 +303,10 @@ def placed(*origins, address=None):
 
 @pytest.mark.parametrize("lie", ["10.255.255.1", "localhost", "evil.lab", "", "127.1", "8.8.8.8", "-x"])
 def test_an_address_that_this_machine_does_not_have_is_not_its_own(lie):
-    assert placed(lie, "127.0.0.1") == "127.0.0.1"
-    assert placed(lie, address="10.0.0.1") == "10.0.0.1"
+    assert address_among(lie, "127.0.0.1") == "127.0.0.1"
+    assert address_among(lie, address="10.0.0.1") == "10.0.0.1"
     with pytest.raises(HostError, match="set address in \\[cluster\\]") as error:
-        placed(lie)
+        address_among(lie)
     assert f"h0 reports {lie or 'none'}" in str(error.value)
 
 

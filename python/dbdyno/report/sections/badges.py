@@ -21,7 +21,7 @@ from dbdyno.report.reasons import beside_the_request, late_text, share
 from dbdyno.report.sections.warnings import warnings_of
 from dbdyno.report.sentences import treatments_named
 from dbdyno.report.source import Source
-from dbdyno.store.records import Run, Trial
+from dbdyno.store.records import Run, Trial, processor_model
 
 LISTED_MAX = 2  # names in a badge
 _STACKS = {
@@ -101,7 +101,7 @@ def _guests(trials: Sequence[Trial]) -> Iterator[Badge]:
     kernels = dict.fromkeys(one_line(str(guest.get("kernel", UNKNOWN))) for guest in guests)
     title = f"A virtual machine of this host booted for each trial: kernel {', '.join(kernels)}."
     yield Badge("booted", title, "observed")
-    if any(guest.get("accelerator") == "tcg" for guest in guests):
+    if any(trial.has_emulated_cpu for trial in trials):
         yield Badge("CPU emulated", EMULATED_CPU, "observed", beware=True)
 
 
@@ -142,8 +142,7 @@ def _host(runs: Sequence[Run]) -> Badge:
 
 def host_text(host: Mapping[str, Any]) -> str:
     """Return what a host is in a few words, such as its processor and cores."""
-    cpu = host.get("cpu")
-    model = one_line(str(part_of(host, "cpu").get("model", "") if isinstance(cpu, dict) else cpu or ""))
+    model = one_line(processor_model(host))
     cores = host.get("cores")
     virtual = part_of(host, "virtualisation").get("hypervisor_flag") in {True, "yes"} or host.get("virtual") is True
     facts = [model, count(cores, "core") if isinstance(cores, int) else "", "virtual" if virtual else ""]

@@ -67,7 +67,9 @@ def headline(run: Run, analysis: Analysis) -> list[str]:
     defaults = filter(None, [headline_defaults(analysis.server_defaults, pairs)])
     sentences += [*defaults, *of_hosts(analysis), *beside_comparisons(analysis)]
     so_far = run.ended != "done" and analysis.blocks.trials
-    opening = ["simulated"] * run.is_simulated + ["with an emulated CPU"] * ("tcg" in run.accelerators)
+    opening = ["simulated"] * run.is_simulated + ["with an emulated CPU"] * any(
+        trial.has_emulated_cpu for trial in run.trials
+    )
     opening += ["so far"] * bool(so_far)
     opening += (
         [f"on these {count(used, 'host')}"]
